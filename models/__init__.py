@@ -1,0 +1,1 @@
+"""What is trained and how it is timed; knows nothing of Luigi."""

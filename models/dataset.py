@@ -1,0 +1,99 @@
+"""The packed data as a platform reads it: which rows a fraction is, and how bytes become values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """Paths and manifest of a packed dataset. A feature column holds the rows as one contiguous binary each."""
+
+    name: str
+    train: tuple[str, ...]  # paths of the Parquet parts, in order
+    test: tuple[str, ...]
+    columns: int
+    classes: int
+    dtype: str  # uint8 | float32
+    offset: tuple[float, ...]  # one for all columns, or one each
+    divisor: tuple[float, ...]
+    train_rows: int
+    test_rows: int
+    split_seed: int
+
+    def rows(self, fraction: float) -> int:
+        return self.train_rows if fraction == 1.0 else max(1, int(self.train_rows * fraction))
+
+    def chosen(self, fraction: float) -> NDArray[np.int64]:
+        """A fraction's rows: the first of one permutation by the split seed, in the order of the file.
+
+        The same for every platform, so that all train on the same rows.
+        """
+        import numpy as np
+
+        if fraction == 1.0:
+            return np.arange(self.train_rows)
+        return np.sort(np.random.default_rng(self.split_seed).permutation(self.train_rows)[: self.rows(fraction)])
+
+    def read_train(self, fraction: float) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
+        """Features as they are packed, and labels, of a fraction."""
+        return self._gather(self.train, self.chosen(fraction))
+
+    def read_test(self) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
+        import numpy as np
+
+        return self._gather(self.test, np.arange(self.test_rows))
+
+    def read_span(self, fraction: float, start: int, stop: int) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
+        """Rows start..stop of a fraction: a worker's share. Reads only the row groups that it needs."""
+        return self._gather(self.train, self.chosen(fraction)[start:stop])
+
+    def values(self, features: NDArray[np.generic], dtype: str) -> NDArray[np.floating]:
+        """The normalized values of packed features, at the precision asked for."""
+        import numpy as np
+
+        values = features.astype(dtype)
+        if self.dtype == "uint8":
+            values -= np.asarray(self.offset, dtype)
+            values /= np.asarray(self.divisor, dtype)
+        return values
+
+    def _gather(
+        self, paths: tuple[str, ...], chosen: NDArray[np.int64]
+    ) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
+        import numpy as np
+
+        features = np.empty((len(chosen), self.columns), self.dtype)
+        labels = np.empty(len(chosen), np.int64)
+        for start, block, block_labels in self._blocks(paths, chosen):
+            low, high = np.searchsorted(chosen, (start, start + len(block)))
+            features[low:high] = block[chosen[low:high] - start]
+            labels[low:high] = block_labels[chosen[low:high] - start]
+        return features, labels
+
+    def _blocks(
+        self, paths: tuple[str, ...], chosen: NDArray[np.int64]
+    ) -> Iterator[tuple[int, NDArray[np.generic], NDArray[np.int64]]]:
+        """Row groups that hold a chosen row, with the number of their first row."""
+        import numpy as np
+        import pyarrow.parquet as pq
+
+        first = 0
+        for path in paths:
+            with pq.ParquetFile(path, memory_map=True) as file:
+                for group in range(file.num_row_groups):
+                    rows = file.metadata.row_group(group).num_rows
+                    low, high = np.searchsorted(chosen, (first, first + rows))
+                    if low < high:
+                        table = file.read_row_group(group, use_threads=False).combine_chunks()
+                        packed = table["features"].chunk(0)
+                        width = packed.type.byte_width
+                        block = np.frombuffer(packed.buffers()[1], np.uint8, rows * width, packed.offset * width)
+                        yield first, block.view(self.dtype).reshape(rows, self.columns), table["label"].to_numpy()
+                    first += rows

@@ -1,0 +1,89 @@
+"""What a platform is, what it yields, and the lazy way to one by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import ClassVar, Protocol, cast
+
+from models.dataset import Dataset
+from models.spec import TrialSpec
+from store.errors import SettingError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epoch:
+    """What only the platform knows of an epoch; run.py adds the rest of the record."""
+
+    epoch: int
+    seconds: float  # of a monotonic clock, evaluation left out
+    clock: str = "measured"  # measured | eventlog | amortized
+    cpu_seconds: float | None = None
+    passes: int = 1  # over the training rows, with gradient
+    updates: int = 1  # of the weights
+    samples: int
+    loss: float | None = None
+    train_accuracy: float | None = None
+    test_accuracy: float | None = None
+    ledger: dict[str, float] = field(default_factory=dict)
+
+    # The same for all epochs of a trial.
+    startup_seconds: float | None = None
+    load_seconds: float | None = None
+    bytes_read: int | None = None
+    granted_executors: int | None = None
+    granted_cores: int | None = None
+    blas: str | None = None
+    note: str | None = None  # what a reader has to know, as that two clocks disagree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the child process that trains was given by the machine it is on."""
+
+    work: Path  # private to this session
+    data_url: str  # where the packed data lies, for messages
+    spark_master: str  # `local-cluster` or `yarn`
+    spark_conf: dict[str, str]
+    archives: Path  # event logs of this session's Spark applications
+
+
+class Platform(Protocol):
+    """A platform is one file in models/platforms/; its heavy imports stay inside its methods."""
+
+    name: ClassVar[str]
+    axes: ClassVar[frozenset[str]]  # of a profile: what it varies. All others are None for it
+    fixed: ClassVar[dict[str, str]]  # values it has and does not vary, as mllib's precision
+
+    def __init__(self, surroundings: Surroundings) -> None: ...
+
+    def unavailable(self, spec: TrialSpec) -> str | None:
+        """A sentence why it cannot run this trial here, or None."""
+        ...
+
+    def train(self, spec: TrialSpec, data: Dataset) -> Iterator[Epoch]: ...
+
+
+BUILT_IN = {
+    "mllib": "models.platforms.mllib:MLlib",
+    "torch-cpu": "models.platforms.torch_cpu:TorchCpu",
+    "torch-cuda": "models.platforms.torch_cuda:TorchCuda",
+}
+GROUP = "yarnstick.platforms"
+
+
+def names() -> list[str]:
+    return sorted(BUILT_IN.keys() | {point.name for point in entry_points(group=GROUP)})
+
+
+def platform(name: str) -> type[Platform]:
+    """The class of a platform of ours or of another package (entry point `yarnstick.platforms`)."""
+    if name in BUILT_IN:
+        module, _, attribute = BUILT_IN[name].partition(":")
+        return cast(type[Platform], getattr(import_module(module), attribute))
+    for point in entry_points(group=GROUP, name=name):
+        return cast(type[Platform], point.load())
+    raise SettingError(f"platform {name!r} is not known; known are {', '.join(names())}")

@@ -1,0 +1,138 @@
+"""What one trial is to do: frozen values, to and from JSON, with a slug that finds its outcome again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from store.errors import SettingError
+from store.slug import slug
+
+FULL_BATCH_SOLVERS = ("gd", "l-bfgs")
+MINI_BATCH_SOLVERS = ("sgd", "momentum", "adam")
+SOLVERS = FULL_BATCH_SOLVERS + MINI_BATCH_SOLVERS
+PRECISIONS = ("float64", "float32", "bfloat16")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """A multilayer perceptron by its layer sizes: sigmoid hidden layers and softmax out, as MLlib's."""
+
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def parse(cls, name: str, *, inputs: int | None = None, classes: int | None = None) -> Network:
+        """`mlp:784-1024-10`; a `*` as first or last size is the dataset's own."""
+        kind, _, shape = name.partition(":")
+        if kind != "mlp" or not re.fullmatch(r"(\*|[1-9]\d*)(-[1-9]\d*)*-(\*|[1-9]\d*)", shape):
+            raise SettingError(f"network {name!r} is not known; write mlp:INPUTS-HIDDEN-...-CLASSES, as in mlp:*-1024-*")
+        first, *hidden, last = shape.split("-")
+        return cls(sizes=(_size(first, inputs, name), *map(int, hidden), _size(last, classes, name)))
+
+    @property
+    def name(self) -> str:
+        return "mlp:" + "-".join(map(str, self.sizes))
+
+    @property
+    def inputs(self) -> int:
+        return self.sizes[0]
+
+    @property
+    def classes(self) -> int:
+        return self.sizes[-1]
+
+    @property
+    def parameters(self) -> int:
+        return sum((left + 1) * right for left, right in zip(self.sizes, self.sizes[1:], strict=False))
+
+    def flop_per_row(self) -> int:
+        """Of one pass with its gradient; the gradient of the input is not needed, so the first layer counts two thirds."""
+        first, *rest = [left * right for left, right in zip(self.sizes, self.sizes[1:], strict=False)]
+        return 4 * first + 6 * sum(rest)
+
+
+def _size(text: str, own: int | None, name: str) -> int:
+    if text != "*":
+        return int(text)
+    if own is None:
+        raise SettingError(f"network {name!r} has a * and no dataset to take the size from")
+    return own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """What a trial may use. An axis that a platform does not have is None for it."""
+
+    executors: int | None = None
+    cores: int | None = None  # per executor
+    memory_mib: int | None = None  # per executor
+    workers: int | None = None
+    threads: int | None = None
+    partitions: int | None = None
+    deploy_mode: str | None = None
+    device: str = "cpu"
+
+    @property
+    def total_cores(self) -> int | None:
+        if self.executors is not None and self.cores is not None:
+            return self.executors * self.cores
+        return self.threads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hyperparameters:
+    solver: str
+    learning_rate: float | None
+    precision: str
+    gradient: str | None
+    batch_size: int | None  # None is the full batch
+    epochs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialSpec:
+    platform: str
+    dataset: str
+    data: str  # the slug under which the packed data lies
+    network: Network
+    resources: Resources
+    hyperparameters: Hyperparameters
+    data_fraction: float
+    trial: int
+    attempt: int
+    seed: int
+
+    @property
+    def configuration(self) -> str:
+        """All that is compared: equal for the trials and attempts of one configuration."""
+        return msgspec.json.encode(replace(self, trial=0, attempt=0, seed=0), order="sorted").decode()
+
+    @property
+    def slug(self) -> str:
+        what = f"{self.platform}-{self.network.name}-{self.hyperparameters.solver}{_shape(self.resources)}"
+        return f"{slug(what, over=self.configuration)}-t{self.trial}-a{self.attempt}"
+
+    @property
+    def session(self) -> tuple[Any, ...]:
+        """Trials of equal sessions can run in one process (and one Spark application)."""
+        r = self.resources
+        return (r.executors, r.cores, r.memory_mib, r.deploy_mode)
+
+    def attempted(self, attempt: int) -> TrialSpec:
+        return replace(self, attempt=attempt)
+
+    def encode(self) -> str:
+        return msgspec.json.encode(self, order="sorted").decode()
+
+    @classmethod
+    def decode(cls, text: str | bytes) -> TrialSpec:
+        return msgspec.json.decode(text, type=cls)
+
+
+def _shape(resources: Resources) -> str:
+    if resources.executors is not None:
+        return f"-{resources.executors}x{resources.cores}"
+    return "" if resources.threads is None else f"-{resources.threads}"

@@ -1,0 +1,1 @@
+"""What happens when: the graph, its settings and the command line."""

@@ -1,0 +1,1 @@
+"""From raw files to packed rows: sources, readers, ingest, pack."""

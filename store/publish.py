@@ -1,0 +1,92 @@
+"""Directories that are there complete or not at all: written under a temporary name, published by one rename."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import socket
+import uuid
+from types import TracebackType
+from typing import Any, BinaryIO
+
+from store.errors import StoreError
+from store.manifest import MANIFEST, Manifest, Part
+from store.protocol import Store
+
+
+def temporary_name() -> str:
+    """A hidden name that tells its owner, so that what a dead process left can be collected."""
+    return f".tmp.{socket.gethostname()}.{os.getpid()}.{uuid.uuid4().hex[:8]}"
+
+
+class PartWriter(io.RawIOBase):
+    """A part file while it is written: counts and hashes what passes. Set `rows` before it is closed."""
+
+    def __init__(self, name: str, file: BinaryIO) -> None:
+        self.name = name
+        self.rows = 0
+        self._file = file
+        self._hash = hashlib.sha256()
+        self._bytes = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._file.write(data)
+        self._hash.update(data)
+        size = memoryview(data).nbytes
+        self._bytes += size
+        return size
+
+    def tell(self) -> int:
+        return self._bytes
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+            super().close()
+
+    def part(self) -> Part:
+        return Part(name=self.name, rows=self.rows, bytes=self._bytes, sha256=self._hash.hexdigest())
+
+
+class Staging:
+    """`with Staging(store, path) as staging: ...; staging.commit()`: without the commit nothing is published."""
+
+    def __init__(self, store: Store, path: str) -> None:
+        self._store = store
+        self._path = path
+        parent, _, _ = path.rpartition("/")
+        self._temporary = f"{parent}/{temporary_name()}" if parent else temporary_name()
+        self._writers: list[PartWriter] = []
+
+    def create(self, name: str) -> PartWriter:
+        writer = PartWriter(name, self._store.create(f"{self._temporary}/{name}"))
+        self._writers.append(writer)
+        return writer
+
+    def put(self, name: str, data: bytes, *, rows: int = 0) -> None:
+        """A whole small file at once."""
+        with self.create(name) as writer:
+            writer.write(data)
+            writer.rows = rows
+
+    def commit(self, **facts: Any) -> bool:
+        """Publish. False where somebody else published the same path first: theirs stays, ours is dropped."""
+        for writer in self._writers:
+            if not writer.closed:
+                raise StoreError(f"{self._path}/{writer.name} is still open: close it before the commit")
+        manifest = Manifest(parts=tuple(writer.part() for writer in self._writers), facts=facts)
+        with self._store.create(f"{self._temporary}/{MANIFEST}") as file:
+            file.write(manifest.encode())
+        return self._store.rename(self._temporary, self._path)
+
+    def __enter__(self) -> Staging:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for writer in self._writers:
+            writer.close()
+        self._store.remove(self._temporary)
