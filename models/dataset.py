@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from store.errors import DataError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +29,11 @@ class Dataset:
     train_rows: int
     test_rows: int
     split_seed: int
+
+    @property
+    def train_bytes(self) -> int:
+        """What a reader of train has to read: a fraction's rows lie in all of its row groups."""
+        return sum(Path(path).stat().st_size for path in self.train)
 
     def rows(self, fraction: float) -> int:
         return self.train_rows if fraction == 1.0 else max(1, int(self.train_rows * fraction))
@@ -82,18 +90,24 @@ class Dataset:
     ) -> Iterator[tuple[int, NDArray[np.generic], NDArray[np.int64]]]:
         """Row groups that hold a chosen row, with the number of their first row."""
         import numpy as np
+        import pyarrow as pa
         import pyarrow.parquet as pq
 
         first = 0
         for path in paths:
-            with pq.ParquetFile(path, memory_map=True) as file:
-                for group in range(file.num_row_groups):
-                    rows = file.metadata.row_group(group).num_rows
-                    low, high = np.searchsorted(chosen, (first, first + rows))
-                    if low < high:
-                        table = file.read_row_group(group, use_threads=False).combine_chunks()
-                        packed = table["features"].chunk(0)
-                        width = packed.type.byte_width
-                        block = np.frombuffer(packed.buffers()[1], np.uint8, rows * width, packed.offset * width)
-                        yield first, block.view(self.dtype).reshape(rows, self.columns), table["label"].to_numpy()
-                    first += rows
+            try:
+                with pq.ParquetFile(path, memory_map=True, page_checksum_verification=True) as file:
+                    for group in range(file.num_row_groups):
+                        rows = file.metadata.row_group(group).num_rows
+                        low, high = np.searchsorted(chosen, (first, first + rows))
+                        if low < high:
+                            table = file.read_row_group(group, use_threads=False).combine_chunks()
+                            packed = table["features"].chunk(0)
+                            width = packed.type.byte_width
+                            block = np.frombuffer(packed.buffers()[1], np.uint8, rows * width, packed.offset * width)
+                            features = block.view(self.dtype).reshape(rows, self.columns)
+                            yield first, features, table["label"].to_numpy()
+                        first += rows
+            except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+                reason = str(error).partition("\n")[0]
+                raise DataError(f"{path} is damaged ({reason}); remove its directory and run again") from None

@@ -38,6 +38,7 @@ class Epoch:
     granted_cores: int | None = None
     blas: str | None = None
     note: str | None = None  # what a reader has to know, as that two clocks disagree
+    tainted: str | None = None  # why this trial cannot be ranked, as a lost executor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,7 @@ class Surroundings:
     spark_master: str  # `local-cluster` or `yarn`
     spark_conf: dict[str, str]
     archives: Path  # event logs of this session's Spark applications
+    class_archives: dict[str, str] = field(default_factory=dict)  # JVM options of driver and executor, or none
 
 
 class Platform(Protocol):
@@ -65,6 +67,10 @@ class Platform(Protocol):
         ...
 
     def train(self, spec: TrialSpec, data: Dataset) -> Iterator[Epoch]: ...
+
+    def close(self) -> None:
+        """Give back what trials of one session shared, as a Spark application."""
+        ...
 
 
 BUILT_IN = {

@@ -114,7 +114,9 @@ def schema() -> pa.Schema:
         datetime: pa.timestamp("us", tz="UTC"),
     }
     hints = get_type_hints(EpochRecord)
-    return pa.schema([pa.field(name, arrow[_plain(hints[name])], nullable=_is_optional(hints[name])) for name in COLUMNS])
+    return pa.schema(
+        [pa.field(name, arrow[_plain(hints[name])], nullable=_is_optional(hints[name])) for name in COLUMNS]
+    )
 
 
 def _plain(hint: Any) -> Any:

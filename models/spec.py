@@ -14,6 +14,7 @@ from store.slug import slug
 FULL_BATCH_SOLVERS = ("gd", "l-bfgs")
 MINI_BATCH_SOLVERS = ("sgd", "momentum", "adam")
 SOLVERS = FULL_BATCH_SOLVERS + MINI_BATCH_SOLVERS
+SHAPE = re.compile(r"(\*|{0})(-{0})*-(\*|{0})".format("[1-9][0-9]{0,8}"))
 PRECISIONS = ("float64", "float32", "bfloat16")
 
 
@@ -27,8 +28,10 @@ class Network:
     def parse(cls, name: str, *, inputs: int | None = None, classes: int | None = None) -> Network:
         """`mlp:784-1024-10`; a `*` as first or last size is the dataset's own."""
         kind, _, shape = name.partition(":")
-        if kind != "mlp" or not re.fullmatch(r"(\*|[1-9]\d*)(-[1-9]\d*)*-(\*|[1-9]\d*)", shape):
-            raise SettingError(f"network {name!r} is not known; write mlp:INPUTS-HIDDEN-...-CLASSES, as in mlp:*-1024-*")
+        if kind != "mlp" or not SHAPE.fullmatch(shape):
+            raise SettingError(
+                f"network {name!r} is not known; write mlp:INPUTS-HIDDEN-...-CLASSES, as in mlp:*-1024-*"
+            )
         first, *hidden, last = shape.split("-")
         return cls(sizes=(_size(first, inputs, name), *map(int, hidden), _size(last, classes, name)))
 
@@ -49,7 +52,7 @@ class Network:
         return sum((left + 1) * right for left, right in zip(self.sizes, self.sizes[1:], strict=False))
 
     def flop_per_row(self) -> int:
-        """Of one pass with its gradient; the gradient of the input is not needed, so the first layer counts two thirds."""
+        """Of one pass with its gradient; that of the input is not needed, so the first layer counts two thirds."""
         first, *rest = [left * right for left, right in zip(self.sizes, self.sizes[1:], strict=False)]
         return 4 * first + 6 * sum(rest)
 

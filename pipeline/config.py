@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import configparser
 import difflib
+import json
+import math
 import os
+import re
 import shlex
+import types
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -17,14 +21,18 @@ from msgspec import Meta, Struct
 
 from store.errors import SettingError
 
-Whole = Annotated[int, Meta(ge=1)]
+LARGEST = 2**31 - 1
+Whole = Annotated[int, Meta(ge=1, le=LARGEST)]
+Seed = Annotated[int, Meta(ge=0, le=LARGEST)]
+Positive = Annotated[float, Meta(gt=0)]
 Fraction = Annotated[float, Meta(gt=0, le=1)]
 Inner = Annotated[float, Meta(gt=0, lt=1)]
+Url = NewType("Url", str)  # of a store
 PACKAGED = Path(__file__).with_name("luigi.cfg")
 
 
 class Main(Struct, frozen=True, kw_only=True):
-    seed: int
+    seed: Seed
     scale: Literal["global", "pixel"]
     machine: str
     cache: Path
@@ -34,7 +42,7 @@ class Main(Struct, frozen=True, kw_only=True):
 
 
 class StoreSettings(Struct, frozen=True, kw_only=True):
-    url: str
+    url: Url
 
 
 class Baseline(Struct, frozen=True, kw_only=True):
@@ -47,7 +55,7 @@ class Csv(Struct, frozen=True, kw_only=True):
     label: Literal["last", "first"]
     header: bool
     test_fraction: Inner
-    split_seed: Annotated[int, Meta(ge=0)]
+    split_seed: Seed
     classes: Annotated[int, Meta(ge=2)] | None
     minimum: float | None
     maximum: float | None
@@ -56,7 +64,7 @@ class Csv(Struct, frozen=True, kw_only=True):
 
 class Mnist(Struct, frozen=True, kw_only=True):
     path: Path | None
-    source_seconds: Annotated[float, Meta(gt=0)]
+    source_seconds: Positive
 
 
 class MapReduce(Struct, frozen=True, kw_only=True):
@@ -73,7 +81,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     networks: tuple[str, ...]
     platforms: tuple[str, ...]
     solvers: tuple[Literal["gd", "l-bfgs", "sgd", "momentum", "adam"], ...]
-    learning_rates: tuple[Annotated[float, Meta(gt=0)], ...]
+    learning_rates: tuple[Positive, ...]
     executors: tuple[Whole, ...]
     cores: tuple[Whole, ...]
     memory_mib: tuple[Whole, ...]
@@ -125,9 +133,20 @@ class Settings(Struct, frozen=True, kw_only=True):
         return {
             f"{section}.{key}": value
             for section, values in sections.items()
-            for key, value in msgspec.to_builtins(values, enc_hook=str).items()
+            for key, value in msgspec.json.decode(msgspec.json.encode(values, enc_hook=str)).items()
             if f"{section}.{key}" not in INCIDENTAL
         }
+
+
+BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+PROFILE = re.compile(r"profile\..+")
+HEADER = re.compile(r"\[(?P<name>.+)\]")
+UNREADABLE: dict[type[Exception], str] = {
+    configparser.MissingSectionHeaderError: "no section stands above this line; write [yarnstick] above it",
+    configparser.DuplicateSectionError: "this section is there twice; put its keys into one",
+    configparser.DuplicateOptionError: "this key is there twice in its section; keep one",
+    UnicodeDecodeError: "the file is not UTF-8; save it as UTF-8",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,16 +160,21 @@ class Given:
 
 def read_settings(profile: str, *, overrides: Iterable[str] = (), store: str | None = None) -> Settings:
     """Read all layers; `overrides` are `section.key=value` of the command line."""
-    return _settings(profile, _layers(), [_override(text) for text in overrides], store)
+    return _settings(profile, _layers(), [_override(text) for text in overrides], origin="--set", store=store)
 
 
 def read_settings_json(profile: str, settings: Mapping[str, Any]) -> Settings:
     """As `read_settings`, with the `--settings` object of the `luigi` line."""
-    given = [
-        (*_place(name), value if isinstance(value, str) else msgspec.json.encode(value).decode())
-        for name, value in settings.items()
-    ]
-    return _settings(profile, _layers(), given, None)
+    given = [_json_override(*each) for each in settings.items()]
+    return _settings(profile, _layers(), given, origin="--settings", store=None)
+
+
+def overrides_json(overrides: Iterable[str], *, store: str | None) -> str:
+    """`--set` and `--store` of the command line as the object that the `luigi` line takes."""
+    given = {f"{section}.{key}": text for section, key, text in map(_override, overrides)}
+    if store is not None:
+        given["yarnstick.store.url"] = store
+    return json.dumps(given)
 
 
 def has_own_configuration() -> bool:
@@ -159,7 +183,7 @@ def has_own_configuration() -> bool:
 
 def _layers() -> dict[str, dict[str, Given]]:
     values: dict[str, dict[str, Given]] = {}
-    layers = [(_packaged(), Path.cwd())]
+    layers = [(packaged_file(), Path.cwd())]  # the relative paths of the packaged file are the working directory's
     if Path("luigi.cfg").is_file():
         layers.append((Path("luigi.cfg").absolute(), Path.cwd()))
     if named := os.environ.get("LUIGI_CONFIG_PATH"):
@@ -168,39 +192,44 @@ def _layers() -> dict[str, dict[str, Given]]:
             raise SettingError(f"LUIGI_CONFIG_PATH={named}: no such file")
         layers.append((path, path.parent))
     for path, folder in layers:
-        for section, keys in _read_file(path).items():
+        content, sections = _read_file(path)
+        for section, keys in sections.items():
             for key, text in keys.items():
-                _check_known(section, key, origin=_where(path, section, key), sections=values)
-                values.setdefault(section, {})[key] = Given(text=text, origin=_where(path, section, key), folder=folder)
+                origin = _where(path, content, section, key)
+                _check_known(section, key, origin=origin)
+                values.setdefault(section, {})[key] = Given(text=text, origin=origin, folder=folder)
     return values
 
 
-def _packaged() -> Path:
+def packaged_file() -> Path:
     """Inside an installed package, or at the top of a checkout."""
     return PACKAGED if PACKAGED.is_file() else PACKAGED.parent.parent / "luigi.cfg"
 
 
-def _read_file(path: Path) -> dict[str, dict[str, str]]:
-    parser = configparser.RawConfigParser(strict=True)
+def _read_file(path: Path) -> tuple[str, dict[str, dict[str, str]]]:
+    """The text of a file, and what it says by section and key."""
+    # No section is special: a [DEFAULT], which Luigi knows too, adds nothing to ours.
+    parser = configparser.RawConfigParser(strict=True, default_section="")
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     try:
-        parser.read_string(path.read_text(encoding="utf-8"), source=str(path))
+        content = path.read_text(encoding="utf-8-sig")
+        parser.read_string(content, source=str(path))
     except (configparser.Error, UnicodeDecodeError) as error:
         # configparser's messages quote the line, which may hold a secret.
         line = getattr(error, "lineno", None) or next((number for number, _ in getattr(error, "errors", [])), None)
-        kind = type(error).__name__
-        raise SettingError(f"{path}{f':{line}' if line else ''} is not a settings file ({kind})") from None
+        reason = UNREADABLE.get(type(error), "is not a line of a settings file; write key = value")
+        raise SettingError(f"{path}{f':{line}' if line else ''}: {reason}") from None
     except OSError as error:
         raise SettingError(f"{path} cannot be read: {error.strerror}") from None
-    return {section: dict(parser.items(section)) for section in parser.sections()}
+    return content, {section: dict(parser.items(section)) for section in parser.sections()}
 
 
-def _where(path: Path, section: str, key: str) -> str:
+def _where(path: Path, content: str, section: str, key: str) -> str:
     """File and line of a key."""
     inside = False
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if line.startswith("["):
-            inside = line.strip() == f"[{section}]"
+    for number, line in enumerate(content.split("\n"), 1):
+        if header := HEADER.match(line):
+            inside = header["name"] == section
         elif inside and line.replace(":", "=").partition("=")[0].strip() == key:
             return f"{path}:{number}"
     return str(path)
@@ -209,8 +238,22 @@ def _where(path: Path, section: str, key: str) -> str:
 def _override(text: str) -> tuple[str, str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        raise SettingError(f"--set {name!r}: write --set section.key=value")
+        raise SettingError("--set takes section.key=value, as in --set profile.quick.trials=5")
     return (*_place(name.strip()), value.strip())
+
+
+def _json_override(name: str, value: Any) -> tuple[str, str, str]:
+    """A value of JSON as it would be written in luigi.cfg."""
+    section, key = _place(name)
+    if value is None or isinstance(value, str):
+        return section, key, value or ""
+    _check_known(section, key, origin="--settings")
+    hint = get_origin(_hints(section)[key])
+    if isinstance(value, Mapping) and hint is not dict:
+        raise SettingError(f"--settings: {section}.{key} is given a JSON object; {_allowed(_hints(section)[key])}")
+    if isinstance(value, list | tuple) and hint is not tuple:
+        raise SettingError(f"--settings: {section}.{key} is given a JSON list; {_allowed(_hints(section)[key])}")
+    return section, key, json.dumps(value, default=dict)
 
 
 def _place(name: str) -> tuple[str, str]:
@@ -225,29 +268,36 @@ def _is_ours(section: str) -> bool:
     return section.split(".")[0] in ("yarnstick", "profile")
 
 
-def _check_known(section: str, key: str, *, origin: str, sections: Mapping[str, Any]) -> None:
+def _check_known(section: str, key: str, *, origin: str) -> None:
     """Unknown names of ours are refused with the nearest known one; the value is never printed."""
-    if section.startswith("profile."):
-        known: Iterable[str] = Profile.__struct_fields__
-    elif section in SECTIONS:
-        known = SECTIONS[section].__struct_fields__
-    else:
-        near = difflib.get_close_matches(section, SECTIONS, n=1, cutoff=0.8)
+    if section not in SECTIONS and not PROFILE.fullmatch(section):
+        names = [*SECTIONS, "profile.NAME"]
+        near = difflib.get_close_matches(section, names, n=1, cutoff=0.8)
         if not _is_ours(section) and not near:
             return  # one of Luigi's own
-        near = near or difflib.get_close_matches(section, SECTIONS, n=1, cutoff=0.0)
-        raise SettingError(f"{origin}: section [{section}] is not known; the nearest is [{near[0]}]")
+        near = near or difflib.get_close_matches(section, names, n=1, cutoff=0.0)
+        raise SettingError(f"{origin}: section [{_shown(section)}] is not known; the nearest is [{near[0]}]")
+    known = _hints(section)
     if key not in known:
         near = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
-        raise SettingError(f"{origin}: [{section}] has no key {key}; the nearest is {near[0]}")
+        raise SettingError(f"{origin}: [{_shown(section)}] has no key {_shown(key)}; the nearest is {near[0]}")
+
+
+def _hints(section: str) -> dict[str, Any]:
+    return get_type_hints(SECTIONS.get(section, Profile), include_extras=True)
 
 
 def _settings(
-    profile: str, values: dict[str, dict[str, Given]], overrides: list[tuple[str, str, str]], store: str | None
+    profile: str,
+    values: dict[str, dict[str, Given]],
+    overrides: list[tuple[str, str, str]],
+    *,
+    origin: str,
+    store: str | None,
 ) -> Settings:
     for section, key, text in overrides:
-        _check_known(section, key, origin="--set", sections=values)
-        values.setdefault(section, {})[key] = Given(text=text, origin="--set", folder=Path.cwd())
+        _check_known(section, key, origin=origin)
+        values.setdefault(section, {})[key] = Given(text=text, origin=origin, folder=Path.cwd())
     if store is not None:
         values["yarnstick.store"]["url"] = Given(text=store, origin="--store", folder=Path.cwd())
     named = f"profile.{profile}"
@@ -264,45 +314,90 @@ def _attribute(section: str) -> str:
 
 
 def _convert(section: str, kind: type[Struct], values: Mapping[str, Given]) -> Struct:
-    hints = get_type_hints(kind, include_extras=True)
     parsed = {}
-    for key, hint in hints.items():
+    for key, hint in _hints(section).items():
         given = values[key]
         try:
             parsed[key] = msgspec.convert(_parse(key, hint, given), hint, strict=False)
-        except (msgspec.ValidationError, ValueError) as error:
-            reason = str(error).partition(" - at")[0].replace("`", "")
-            raise SettingError(f"{given.origin}: {section}.{key} = {given.text}: {reason}") from None
+            _check_finite(parsed[key])
+        except (msgspec.MsgspecError, ValueError, RuntimeError):
+            # RuntimeError: a ~user who is not there, and JSON nested without end.
+            value = f"= {_shown(given.text)}" if given.text.strip() else "is empty"
+            raise SettingError(f"{given.origin}: {section}.{key} {value}: {_allowed(hint)}") from None
         if parsed[key] == () and key not in MAY_BE_EMPTY:
-            raise SettingError(f"{given.origin}: {section}.{key} is empty; give at least one value")
-    if section == "yarnstick.store":
-        parsed["url"] = _store_url(values["url"])
+            raise SettingError(f"{given.origin}: {section}.{key} is empty: {_allowed(hint)}")
     return kind(**parsed)
 
 
 def _parse(key: str, hint: Any, given: Given) -> Any:
     """From text to what msgspec can convert."""
     text = given.text.strip()
+    text.encode()  # refuses lone surrogates, as which bytes that are not UTF-8 arrive
     if get_origin(hint) is tuple:
         return [_item(key, item, given) for item in _split(text)]
     if get_origin(hint) is dict:
         return msgspec.json.decode(text or "{}", strict=False)
     if hint is Path or hint == Path | None:
-        return given.folder / Path(text).expanduser() if text else None
+        return _path(text, given) if text else None
+    if hint is Url:
+        return _store_url(text, given)
     if hint is bool:
-        states = configparser.RawConfigParser.BOOLEAN_STATES
-        if text.lower() not in states:
-            raise ValueError("expected true or false")
-        return states[text.lower()]
+        return configparser.RawConfigParser.BOOLEAN_STATES.get(text.lower())
     if hint is str:
         return text
     return text or None
 
 
+def _path(text: str, given: Given) -> Path:
+    if "\0" in text:
+        raise ValueError("no path holds a NUL")
+    return given.folder / Path(text).expanduser()
+
+
+def _check_finite(value: Any) -> None:
+    for each in value if isinstance(value, tuple) else (value,):
+        if isinstance(each, float) and not math.isfinite(each):
+            raise ValueError("not a finite number")
+
+
+def _allowed(hint: Any) -> str:
+    """What a key may hold, as the end of a sentence."""
+    return f"write {_described(hint)}"
+
+
+def _described(hint: Any) -> str:
+    plain, *bounds = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    origin, parts = get_origin(plain), get_args(plain)
+    if origin is tuple:
+        each = _described(parts[0]).replace(", or leave it empty", " or full")
+        return f"a list (by white space, quoted as in a shell, or JSON), each {each}"
+    if origin in (Union, types.UnionType):
+        return f"{_described(parts[0])}, or leave it empty"
+    if origin is Literal:
+        return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
+    if origin is dict:
+        return 'a JSON object of texts, as in {"spark.ui.port": "4050"}'
+    if hint is Url:
+        return "a directory or file:///..."
+    name = {int: "a whole number", float: "a finite number", bool: "true or false", Path: "a path"}.get(plain, "a text")
+    limits = [
+        f"{word} {limit:g}"
+        for meta in bounds
+        for bound, word in BOUNDS.items()
+        if (limit := getattr(meta, bound)) not in (None, LARGEST)
+    ]
+    return f"{name}, {' and '.join(limits)}" if limits else name
+
+
+def _shown(text: str) -> str:
+    """A message is one line of what a terminal can show."""
+    return text if text.isprintable() else ascii(text)
+
+
 def _split(text: str) -> list[Any]:
     if text.startswith("["):
-        items = msgspec.json.decode(text)
-        return items if isinstance(items, list) else [items]
+        items: list[Any] = msgspec.json.decode(text)
+        return items
     return shlex.split(text)
 
 
@@ -312,18 +407,17 @@ def _item(key: str, item: Any, given: Given) -> Any:
     if key == "datasets" and isinstance(item, str):
         kind, _, path = item.partition(":")
         if kind in ("csv", "parquet") and path:
-            return f"{kind}:{given.folder / Path(path).expanduser()}"
+            return f"{kind}:{_path(path, given)}"
     return item
 
 
-def _store_url(given: Given) -> str:
+def _store_url(text: str, given: Given) -> str:
     """A directory as a file:// address, with a relative path made absolute."""
-    text = given.text.strip()
     address = urlsplit(text)
-    if len(address.scheme) > 1 and address.scheme != "file":
-        raise SettingError(f"{given.origin}: yarnstick.store.url = {text}: write a directory or file://...")
-    if address.scheme == "file":
-        text = unquote(address.path)
+    if len(address.scheme) > 1:
+        if address.scheme != "file" or address.netloc not in ("", "localhost"):
+            raise ValueError("not an address of ours")
+        text = unquote(address.path, errors="strict")
     if not text:
-        raise SettingError(f"{given.origin}: yarnstick.store.url is empty; give a directory")
-    return (given.folder / Path(text).expanduser()).absolute().as_uri()
+        raise ValueError("empty")
+    return _path(text, given).absolute().as_uri()

@@ -6,12 +6,13 @@ import os
 import shutil
 import socket
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from store.errors import StoreError
 from store.protocol import Entry
-from store.publish import temporary_name
+from store.publish import TEMPORARY, temporary_name, temporary_owner
 
 ABANDONED_SECONDS = 24 * 3600.0
 
@@ -27,14 +28,12 @@ class LocalStore:
     def list(self, path: str) -> list[Entry]:
         try:
             with os.scandir(self._path(path)) as found:
-                entries = [
-                    Entry(name=each.name, bytes=each.stat().st_size, is_directory=each.is_dir())
-                    for each in found
-                    if not each.name.startswith(".")
-                ]
+                entries = [_entry(each) for each in found if not each.name.startswith(".")]
         except FileNotFoundError:
             return []
-        return sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            raise StoreError(f"{self.url}/{path} cannot be listed: {error.strerror}") from None
+        return sorted(filter(None, entries), key=lambda entry: entry.name)
 
     def exists(self, path: str) -> bool:
         return self._path(path).exists()
@@ -48,6 +47,8 @@ class LocalStore:
             return self._path(path).open("rb")
         except FileNotFoundError:
             raise StoreError(f"{self.url}/{path} is not there") from None
+        except OSError as error:
+            raise StoreError(f"{self.url}/{path} cannot be read: {error.strerror}") from None
 
     def create(self, path: str) -> BinaryIO:
         target = self._path(path)
@@ -71,8 +72,8 @@ class LocalStore:
 
     def rename(self, source: str, target: str) -> bool:
         destination = self._path(target)
-        destination.parent.mkdir(parents=True, exist_ok=True)
         try:
+            destination.parent.mkdir(parents=True, exist_ok=True)
             # rename(2) replaces nothing but an empty directory, and a published one is never empty.
             os.rename(self._path(source), destination)
         except OSError as error:
@@ -83,10 +84,15 @@ class LocalStore:
 
     def remove(self, path: str) -> None:
         target = self._path(path)
-        if target.is_dir() and not target.is_symlink():
-            shutil.rmtree(target, ignore_errors=True)
-        else:
-            target.unlink(missing_ok=True)
+        try:
+            while target.is_dir() and not target.is_symlink():
+                # Another process may be removing the same: then look again.
+                with suppress(FileNotFoundError):
+                    shutil.rmtree(target)
+            with suppress(FileNotFoundError, NotADirectoryError):
+                target.unlink()
+        except OSError as error:
+            raise StoreError(f"{self.url}/{path} cannot be removed: {error.strerror}") from None
 
     def local(self, path: str) -> Path:
         target = self._path(path)
@@ -95,28 +101,42 @@ class LocalStore:
         return target
 
     def collect(self) -> int:
-        leftovers = [
-            Path(folder) / name
-            for folder, directories, files in os.walk(self._root)
-            for name in [*directories, *files]
-            if name.startswith(".tmp.") and _is_abandoned(Path(folder) / name)
-        ]
-        for leftover in leftovers:
-            self.remove(str(leftover.relative_to(self._root)))
-        return len(leftovers)
+        removed = 0
+        for folder, directories, files in os.walk(self._root):
+            temporary = [name for name in [*directories, *files] if name.startswith(TEMPORARY)]
+            directories[:] = [name for name in directories if name not in temporary]
+            for name in temporary:
+                leftover = Path(folder, name)
+                if _is_abandoned(leftover):
+                    self.remove(leftover.relative_to(self._root).as_posix())
+                    removed += 1
+        return removed
 
     def _path(self, path: str) -> Path:
+        if path.startswith("/") or ".." in path.split("/"):
+            raise StoreError(f"{path} is not a path inside {self.url}")
         return self._root / path
+
+
+def _entry(found: os.DirEntry[str]) -> Entry | None:
+    """None for one that was removed since the directory was read."""
+    try:
+        return Entry(name=found.name, bytes=found.stat().st_size, is_directory=found.is_dir())
+    except FileNotFoundError:
+        return None
 
 
 def _is_abandoned(temporary: Path) -> bool:
     """Its owner is a dead process of this host, or it is older than any step of a run takes."""
-    host, pid, _ = temporary.name.removeprefix(".tmp.").rsplit(".", 2)
-    if host == socket.gethostname() and pid.isdigit():
+    owner = temporary_owner(temporary.name)
+    if owner is not None and owner.host == socket.gethostname():
         try:
-            os.kill(int(pid), 0)
+            os.kill(owner.pid, 0)
         except ProcessLookupError:
             return True
-        except PermissionError:
+        except (PermissionError, OverflowError):
             pass
-    return time.time() - temporary.stat().st_mtime > ABANDONED_SECONDS
+    try:
+        return time.time() - temporary.stat().st_mtime > ABANDONED_SECONDS
+    except FileNotFoundError:
+        return False

@@ -34,7 +34,7 @@ class Manifest:
         return sum(part.rows for part in self.parts)
 
     @property
-    def bytes(self) -> int:
+    def total_bytes(self) -> int:
         return sum(part.bytes for part in self.parts)
 
     def encode(self) -> bytes:
@@ -47,7 +47,8 @@ def read_manifest(store: Store, path: str) -> Manifest:
         manifest = msgspec.json.decode(store.read(f"{path}/{MANIFEST}"), type=Manifest)
     except msgspec.DecodeError as error:
         raise StoreError(f"{store.url}/{path}/{MANIFEST} is damaged ({error}); remove {path} and run again") from None
-    there = {entry.name: entry.bytes for entry in store.list(path) if entry.name != MANIFEST}
+    there = _files(store, path)
+    there.pop(MANIFEST, None)
     listed = {part.name: part.bytes for part in manifest.parts}
     for name in sorted(there.keys() | listed.keys()):
         if there.get(name) != listed.get(name):
@@ -68,6 +69,15 @@ def verify_checksums(store: Store, path: str, manifest: Manifest) -> None:
                 f"{store.url}/{path}/{part.name}: SHA-256 {digest[:12]}... is not the {part.sha256[:12]}... "
                 f"of {MANIFEST}; remove {path} and run again"
             )
+
+
+def _files(store: Store, path: str, within: str = "") -> dict[str, int]:
+    """Every file below a directory with its size."""
+    found: dict[str, int] = {}
+    for entry in store.list(f"{path}/{within}".rstrip("/")):
+        name = f"{within}{entry.name}"
+        found |= _files(store, path, f"{name}/") if entry.is_directory else {name: entry.bytes}
+    return found
 
 
 def _size(found: int | None) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import socket
 import uuid
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, BinaryIO
 
@@ -14,10 +16,26 @@ from store.errors import StoreError
 from store.manifest import MANIFEST, Manifest, Part
 from store.protocol import Store
 
+TEMPORARY = ".tmp."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owner:
+    """The process that a temporary name belongs to."""
+
+    host: str
+    pid: int
+
 
 def temporary_name() -> str:
     """A hidden name that tells its owner, so that what a dead process left can be collected."""
-    return f".tmp.{socket.gethostname()}.{os.getpid()}.{uuid.uuid4().hex[:8]}"
+    return f"{TEMPORARY}{socket.gethostname()}.{os.getpid()}.{uuid.uuid4().hex[:8]}"
+
+
+def temporary_owner(name: str) -> Owner | None:
+    """Who made a temporary name; None for a name that is not one of ours."""
+    host, _, rest = name.removeprefix(TEMPORARY).rpartition(".")[0].rpartition(".")
+    return Owner(host=host, pid=int(rest)) if host and re.fullmatch("[0-9]{1,18}", rest) else None
 
 
 class PartWriter(io.RawIOBase):
@@ -34,7 +52,10 @@ class PartWriter(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        self._file.write(data)
+        try:
+            self._file.write(data)
+        except OSError as error:
+            raise _unwritten(self.name, error) from None
         self._hash.update(data)
         size = memoryview(data).nbytes
         self._bytes += size
@@ -45,11 +66,18 @@ class PartWriter(io.RawIOBase):
 
     def close(self) -> None:
         if not self.closed:
-            self._file.close()
             super().close()
+            try:
+                self._file.close()
+            except OSError as error:
+                raise _unwritten(self.name, error) from None
 
     def part(self) -> Part:
         return Part(name=self.name, rows=self.rows, bytes=self._bytes, sha256=self._hash.hexdigest())
+
+
+def _unwritten(name: str, error: OSError) -> StoreError:
+    return StoreError(f"{name} cannot be written: {error.strerror}; nothing of it is kept, so make room and run again")
 
 
 class Staging:
@@ -79,14 +107,21 @@ class Staging:
             if not writer.closed:
                 raise StoreError(f"{self._path}/{writer.name} is still open: close it before the commit")
         manifest = Manifest(parts=tuple(writer.part() for writer in self._writers), facts=facts)
-        with self._store.create(f"{self._temporary}/{MANIFEST}") as file:
-            file.write(manifest.encode())
+        try:
+            with self._store.create(f"{self._temporary}/{MANIFEST}") as file:
+                file.write(manifest.encode())
+        except OSError as error:
+            raise _unwritten(f"{self._path}/{MANIFEST}", error) from None
         return self._store.rename(self._temporary, self._path)
 
     def __enter__(self) -> Staging:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        for writer in self._writers:
-            writer.close()
-        self._store.remove(self._temporary)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            for writer in self._writers:
+                writer.close()
+        finally:
+            self._store.remove(self._temporary)

@@ -1,0 +1,34 @@
+# Needs Python 3.11 or 3.12, Java 17 and make. PYTHON=... and JAVA_HOME choose among several; ARGS=... is handed on.
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup run test check bench clean
+export PYTHON JAVA_HOME
+
+help: ## list the targets
+	@while IFS= read -r line; do case $$line in [a-z]*:*'## '*) printf '%-8s %s\n' "$${line%%:*}" "$${line#*## }";; esac; done < Makefile
+
+# Older makes export nothing to $(shell).
+ask = PYTHON='$(PYTHON)' JAVA_HOME='$(JAVA_HOME)' ./setup.sh check
+
+# $(error) and not a failing recipe: one line is all that make then prints.
+setup: ## create .venv with all that is needed; again when setup.py or constraints.txt change
+	$(eval answer := $$(shell $$(ask)))$(if $(filter install ready,$(firstword $(answer))),,$(error $(or $(answer),./setup.sh failed)))
+	@$(if $(filter install,$(firstword $(answer))),./setup.sh install)
+
+run: setup ## measure on this machine: real MNIST, the quick profile
+	@.venv/bin/yarnstick run --profile quick $(ARGS)
+
+test: setup ## the whole test suite
+	@.venv/bin/python -m pytest $(ARGS)
+
+check: setup ## lint, format and types
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy
+
+bench: setup ## the speed ratios, as a table and in build/bench.json
+	@.venv/bin/python -m bench $(ARGS)
+
+clean: ## remove .venv and what tools leave; downloads and measured runs stay in build
+	@rm -rf .venv build/lib build/bdist.* *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@find . -path ./build -prune -o -name __pycache__ -type d -exec rm -rf {} +

@@ -1,0 +1,75 @@
+"""The networks: initial weights that every platform starts from, and the same network in torch and numpy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.spec import Network
+
+if TYPE_CHECKING:
+    import torch
+
+Layer = tuple[NDArray[np.float64], NDArray[np.float64]]  # weights (outputs, inputs) and bias
+EVALUATION_ROWS = 4096
+
+
+def initial_weights(network: Network, seed: int) -> list[Layer]:
+    """Glorot's uniform weights and zero biases, the same for every platform that can be given its weights."""
+    random = np.random.default_rng(seed)
+    layers = []
+    for inputs, outputs in zip(network.sizes, network.sizes[1:], strict=False):
+        bound = np.sqrt(6 / (inputs + outputs))
+        layers.append((random.uniform(-bound, bound, (outputs, inputs)), np.zeros(outputs)))
+    return layers
+
+
+def flatten(layers: list[Layer]) -> NDArray[np.float64]:
+    """As MLlib keeps them: each layer's weights column by column, then its bias."""
+    return np.concatenate([part for weights, bias in layers for part in (weights.ravel(order="F"), bias)])
+
+
+def unflatten(network: Network, flat: NDArray[np.float64]) -> list[Layer]:
+    layers, at = [], 0
+    for inputs, outputs in zip(network.sizes, network.sizes[1:], strict=False):
+        weights = flat[at : at + inputs * outputs].reshape((outputs, inputs), order="F")
+        at += inputs * outputs
+        layers.append((weights, flat[at : at + outputs]))
+        at += outputs
+    return layers
+
+
+def accuracy(layers: list[Layer], features: NDArray[np.floating], labels: NDArray[np.int64]) -> float:
+    """The share of rows whose largest output is their label; softmax does not change which is largest."""
+    right = 0
+    for start in range(0, len(features), EVALUATION_ROWS):
+        values = features[start : start + EVALUATION_ROWS]
+        for weights, bias in layers[:-1]:
+            values = 1 / (1 + np.exp(-(values @ weights.T + bias)))
+        weights, bias = layers[-1]
+        right += int(np.count_nonzero((values @ weights.T + bias).argmax(1) == labels[start : start + EVALUATION_ROWS]))
+    return right / len(features)
+
+
+def to_torch(layers: list[Layer], *, device: torch.device, dtype: torch.dtype) -> list[torch.Tensor]:
+    """Weights and biases one after the other, as tensors that learn."""
+    import torch
+
+    return [
+        torch.from_numpy(np.ascontiguousarray(part)).to(device, dtype).requires_grad_()
+        for weights, bias in layers
+        for part in (weights, bias)
+    ]
+
+
+def logits(parameters: list[torch.Tensor], values: torch.Tensor) -> torch.Tensor:
+    """What softmax is taken of."""
+    import torch
+    from torch.nn.functional import linear
+
+    *hidden, (weights, bias) = zip(parameters[::2], parameters[1::2], strict=True)
+    for hidden_weights, hidden_bias in hidden:
+        values = torch.sigmoid(linear(values, hidden_weights, hidden_bias))
+    return linear(values, weights, bias)

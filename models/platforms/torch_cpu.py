@@ -1,0 +1,103 @@
+"""The reference: the network in PyTorch, in one process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar
+
+from models.dataset import Dataset
+from models.networks import initial_weights
+from models.protocol import Epoch, Surroundings
+from models.spec import TrialSpec
+
+if TYPE_CHECKING:
+    import torch
+
+
+class TorchCpu:
+    name: ClassVar[str] = "torch-cpu"
+    axes: ClassVar[frozenset[str]] = frozenset(
+        {"threads", "solvers", "learning_rates", "batch_sizes", "precisions", "gradients", "fractions"}
+    )
+    fixed: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+
+    def unavailable(self, spec: TrialSpec) -> str | None:
+        return None
+
+    def train(self, spec: TrialSpec, data: Dataset) -> Iterator[Epoch]:
+        startup_seconds = self._start()
+        import torch
+
+        from models.training import Training
+
+        if spec.resources.threads is not None:
+            torch.set_num_threads(spec.resources.threads)
+        device = torch.device(spec.resources.device)
+        began = time.perf_counter()
+        values, labels = self._load(data, data.read_train(spec.data_fraction), spec)
+        self._wait(device)
+        load_seconds = time.perf_counter() - began
+        test_values, test_labels = self._load(data, data.read_test(), spec)
+        training = Training(
+            initial=initial_weights(spec.network, spec.seed),
+            hyperparameters=spec.hyperparameters,
+            values=values,
+            labels=labels,
+            seed=spec.seed,
+        )
+        for epoch in range(1, spec.hyperparameters.epochs + 1):
+            self._wait(device)
+            began, cpu = time.perf_counter(), time.process_time()
+            done = training.epoch()
+            self._wait(device)
+            seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu
+            last = epoch == spec.hyperparameters.epochs
+            yield Epoch(
+                epoch=epoch,
+                seconds=seconds,
+                cpu_seconds=cpu_seconds,
+                passes=done.passes,
+                updates=done.updates,
+                samples=done.passes * len(labels),
+                loss=done.loss,
+                train_accuracy=training.accuracy(values, labels) if last else None,
+                test_accuracy=training.accuracy(test_values, test_labels),
+                startup_seconds=startup_seconds,
+                load_seconds=load_seconds,
+                bytes_read=data.train_bytes,
+                granted_cores=torch.get_num_threads(),
+                blas=self._blas(),
+            )
+
+    def close(self) -> None:
+        """Nothing outlives a trial."""
+
+    def _start(self) -> float:
+        """The import is what this platform starts with; a later trial of the same process has it for nothing."""
+        began = time.perf_counter()
+        import torch.optim  # noqa: F401
+
+        return time.perf_counter() - began
+
+    def _load(self, data: Dataset, packed: tuple, spec: TrialSpec) -> tuple[torch.Tensor, torch.Tensor]:  # type: ignore[type-arg]
+        import torch
+
+        features, labels = packed
+        precision = spec.hyperparameters.precision
+        exact = "float64" if precision == "float64" else "float32"
+        values = torch.from_numpy(data.values(features, exact))
+        device = torch.device(spec.resources.device)
+        return values.to(device, getattr(torch, precision)), torch.from_numpy(labels).to(device)
+
+    def _wait(self, device: torch.device) -> None:
+        """Until the device has done what it was given: before the clock is read."""
+
+    def _blas(self) -> str:
+        import torch
+
+        name = "mkl" if torch.backends.mkl.is_available() else "openblas"
+        return f"{name} {torch.backends.cpu.get_cpu_capability()}"

@@ -1,0 +1,48 @@
+"""The reference on a GPU: the same training, with the device waited for before the clock is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, ClassVar
+
+from models.dataset import Dataset
+from models.platforms.torch_cpu import TorchCpu
+from models.protocol import Epoch
+from models.spec import TrialSpec
+from store.errors import TrialError
+
+if TYPE_CHECKING:
+    import torch
+
+
+class TorchCuda(TorchCpu):
+    name: ClassVar[str] = "torch-cuda"
+    axes: ClassVar[frozenset[str]] = TorchCpu.axes - {"threads"}
+    fixed: ClassVar[dict[str, str]] = {"device": "cuda"}
+
+    def unavailable(self, spec: TrialSpec) -> str | None:
+        import torch
+
+        return None if torch.cuda.is_available() else "no CUDA device"
+
+    def train(self, spec: TrialSpec, data: Dataset) -> Iterator[Epoch]:
+        import torch
+
+        try:
+            yield from super().train(spec, data)
+        except torch.cuda.OutOfMemoryError:
+            batch = spec.hyperparameters.batch_size
+            raise TrialError(
+                f"the GPU's memory does not hold {data.rows(spec.data_fraction)} rows with batch_size="
+                f"{batch or 'full'}; lower the profile's fractions or batch_sizes"
+            ) from None
+
+    def _wait(self, device: torch.device) -> None:
+        import torch
+
+        torch.cuda.synchronize(device)
+
+    def _blas(self) -> str:
+        import torch
+
+        return f"cublas {torch.version.cuda} {torch.cuda.get_device_name()}"

@@ -1,0 +1,241 @@
+"""The process that trains: specs in, one a line; events out, appended one a line as they happen.
+
+`python -m models.run SPECS EVENTS`. The first line of SPECS is the session, each further one a trial, until
+`"end"`. Who starts it appends trials as it goes, so that none begins before the last one's outcome is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from socket import gethostname
+from typing import Any, BinaryIO
+
+import msgspec
+import psutil
+
+from models.dataset import Dataset
+from models.probes import OtherLoad, cpu_name
+from models.protocol import Epoch, Platform, Surroundings, platform
+from models.record import EpochRecord
+from models.spec import TrialSpec
+from store.errors import YarnstickError
+
+POLL_SECONDS = 0.02
+PARENT_SECONDS = 0.5
+VERSIONED = ("yarnstick", "pyspark", "torch", "numpy", "pyarrow")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What all trials of one child process have in common."""
+
+    run_id: str
+    machine: str
+    machine_memory_gb: float
+    commit: str | None
+    session: str  # own | shared
+    noisy_cores: float  # other load above this makes a trial noisy
+    datasets: dict[str, Dataset]  # by the slug of their data
+    surroundings: Surroundings
+    parent: int  # ends with it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One line of the channel."""
+
+    kind: str  # begun | epoch | ended
+    slug: str
+    record: EpochRecord | None = None
+    outcome: str | None = None
+    reason: str | None = None
+    note: str | None = None
+    other_load: float | None = None
+    noisy: bool = False
+
+
+def main(specs: Path, events: Path) -> None:
+    with specs.open("rb") as lines, events.open("ab", buffering=0) as channel:
+        follow = _follow(lines)
+        session = msgspec.json.decode(next(follow), type=Session, dec_hook=_path)
+        _end_with(session.parent)
+        platforms: dict[str, Platform] = {}
+        try:
+            for line in follow:
+                spec = TrialSpec.decode(line)
+                for event in _trial(spec, session, platforms):
+                    channel.write(msgspec.json.encode(event) + b"\n")
+        finally:
+            for each in platforms.values():
+                each.close()
+
+
+def base_record(spec: TrialSpec, *, run_id: str, machine: str) -> EpochRecord:
+    """The identity of a trial's records; all that is known of a trial that did not run."""
+    r, h = spec.resources, spec.hyperparameters
+    return EpochRecord(
+        run_id=run_id,
+        unit="epoch",
+        machine=machine,
+        dataset=spec.dataset,
+        network=spec.network.name,
+        platform=spec.platform,
+        solver=h.solver,
+        learning_rate=h.learning_rate,
+        precision=h.precision,
+        gradient=h.gradient,
+        batch_size=h.batch_size,
+        data_fraction=spec.data_fraction,
+        partitions=r.partitions,
+        executors=r.executors,
+        cores=r.cores,
+        memory_mib=r.memory_mib,
+        workers=r.workers,
+        threads=r.threads,
+        deploy_mode=r.deploy_mode,
+        device=r.device,
+        trial=spec.trial,
+        attempt=spec.attempt,
+        seed=spec.seed,
+        parameters=spec.network.parameters,
+        epochs_requested=h.epochs,
+        outcome="ok",
+    )
+
+
+def _trial(spec: TrialSpec, session: Session, platforms: dict[str, Platform]) -> Iterator[Event]:
+    yield Event(kind="begun", slug=spec.slug)
+    load = OtherLoad(session.parent)
+    load.start()
+    outcome, reason, note = "ok", None, None
+    base = _record(spec, session)
+    try:
+        if spec.platform not in platforms:
+            platforms[spec.platform] = platform(spec.platform)(session.surroundings)
+        trainer = platforms[spec.platform]
+        if why := trainer.unavailable(spec):
+            outcome, reason = "unavailable", why
+        else:
+            for epoch in trainer.train(spec, session.datasets[spec.data]):
+                note = note or epoch.note
+                if epoch.tainted:
+                    outcome, reason = "tainted", epoch.tainted
+                yield Event(kind="epoch", slug=spec.slug, record=_epoch_record(base, epoch, spec))
+                if epoch.loss is not None and not math.isfinite(epoch.loss):
+                    outcome, reason = "diverged", f"diverged at epoch {epoch.epoch}"
+                    break
+    except YarnstickError as error:
+        outcome, reason = "failed", str(error)
+    except Exception as error:
+        traceback.print_exc()
+        outcome, reason = "failed", f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[0]}"
+    other = load.stop()
+    yield Event(
+        kind="ended",
+        slug=spec.slug,
+        outcome=outcome,
+        reason=reason,
+        note=note,
+        other_load=other,
+        noisy=other > session.noisy_cores,
+    )
+
+
+def _record(spec: TrialSpec, session: Session) -> EpochRecord:
+    return replace(
+        base_record(spec, run_id=session.run_id, machine=session.machine),
+        machine_memory_gb=session.machine_memory_gb,
+        rows=session.datasets[spec.data].rows(spec.data_fraction),
+        nodes=1,
+        workers=spec.resources.workers or 1,
+        session=session.session,
+        host=gethostname(),
+        cpu=cpu_name(),
+        versions=json.dumps(_versions()),
+        commit=session.commit,
+        started_at=datetime.now(UTC),
+    )
+
+
+def _epoch_record(base: EpochRecord, epoch: Epoch, spec: TrialSpec) -> EpochRecord:
+    return replace(
+        base,
+        **{
+            name: getattr(epoch, name)
+            for name in Epoch.__dataclass_fields__
+            if name in EpochRecord.__dataclass_fields__ and name != "tainted"
+        },
+        **epoch.ledger,
+        warmup=epoch.epoch == 1,
+        tainted=epoch.tainted is not None,
+        stopped_early=False,
+    )
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": sys.version.partition(" ")[0]}
+    for name in VERSIONED:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _follow(lines: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file that grows, until the one that says `"end"`."""
+    line = b""
+    while True:
+        line += lines.readline()
+        if not line.endswith(b"\n"):
+            time.sleep(POLL_SECONDS)
+            continue
+        if line.strip() == b'"end"':
+            return
+        yield line
+        line = b""
+
+
+def _end_with(parent: int) -> None:
+    """Nobody reads what an orphan measures: when the parent is gone, this process group goes too."""
+
+    def watch() -> None:
+        while psutil.pid_exists(parent):
+            time.sleep(PARENT_SECONDS)
+        os.killpg(os.getpgid(0), signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True, name="parent-watch").start()
+
+
+def _arguments(argv: list[str]) -> tuple[Path, Path]:
+    if len(argv) != 3:
+        raise SystemExit("usage: python -m models.run SPECS EVENTS")
+    return Path(argv[1]), Path(argv[2])
+
+
+def encode_session(session: Session) -> bytes:
+    return msgspec.json.encode(session, enc_hook=str) + b"\n"
+
+
+def decode_event(line: bytes) -> Event:
+    return msgspec.json.decode(line, type=Event)
+
+
+def _path(kind: type, text: Any) -> Any:
+    return kind(text)
+
+
+if __name__ == "__main__":
+    main(*_arguments(sys.argv))

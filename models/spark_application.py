@@ -1,0 +1,142 @@
+"""One Spark application: started with its executors counted, shared by trials of equal resources, its event log kept."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from models.protocol import Surroundings
+from models.spec import Resources
+from store.errors import TrialError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EXECUTORS_SECONDS = 120.0
+PACKAGES = ("store", "models")  # what tasks on executors import
+# One BLAS thread a task slot: a multithreaded BLAS would make the sweep of cores a lie.
+ONE_THREAD = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+
+
+class SparkApplication:
+    def __init__(self, resources: Resources, surroundings: Surroundings) -> None:
+        began = time.perf_counter()
+        if resources.executors is None or resources.cores is None or resources.memory_mib is None:
+            raise TrialError("a Spark trial needs executors, cores and memory_mib")
+        self.resources = resources
+        self._event_logs = surroundings.archives
+        self.session = self._start(surroundings)
+        self._wait_for_executors(resources.executors)
+        self.session.sparkContext.addPyFile(str(_own_code(surroundings.work)))
+        self.startup_seconds = time.perf_counter() - began
+
+    @property
+    def event_log(self) -> Path:
+        """The rolling directory or single file that this application writes."""
+        return next(self._event_logs.glob(f"*{self.session.sparkContext.applicationId}*"))
+
+    def executors(self) -> int:
+        """How many are there now; the driver is in Spark's list too."""
+        context = self.session.sparkContext
+        return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1  # type: ignore[union-attr]
+
+    def blas(self) -> str:
+        """What MLlib multiplies matrices with, as this JVM finds it (executors have the same flags and library path)."""
+        linalg = self.session.sparkContext._jvm.org.apache.spark.ml.linalg  # type: ignore[union-attr]
+        scala_object = getattr(getattr(linalg, "BLAS$"), "MODULE$")
+        return str(scala_object.nativeBLAS().getClass().getSimpleName())
+
+    def stop(self) -> None:
+        self.session.stop()
+        # The JVM would stay for the next session of this process, with the old one's settings.
+        from pyspark import SparkContext
+
+        gateway = SparkContext._gateway
+        if gateway is not None:
+            process = gateway.proc
+            gateway.shutdown()
+            process.stdin.close()
+            process.wait()
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+
+    def _start(self, surroundings: Surroundings) -> SparkSession:
+        import pyspark
+        from pyspark.sql import SparkSession
+
+        r = self.resources
+        work = surroundings.work
+        os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+        os.environ["SPARK_WORKER_DIR"] = str(work / "workers")
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        self._event_logs.mkdir(parents=True, exist_ok=True)
+        options = {kind: f"-Dlog4j2.configurationFile={_log4j(work).as_uri()}" for kind in ("driver", "executor")}
+        for kind, archive in surroundings.class_archives.items():
+            options[kind] += f" {archive}"
+        # Options of the driver's JVM must be known before it starts.
+        os.environ["PYSPARK_SUBMIT_ARGS"] = f"--driver-java-options {shlex.quote(options['driver'])} pyspark-shell"
+        builder = SparkSession.builder.master(f"local-cluster[{r.executors},{r.cores},{r.memory_mib}]")
+        conf = {
+            "spark.app.name": "yarnstick",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.dynamicAllocation.enabled": "false",
+            "spark.eventLog.compress": "false",  # read while it grows
+            "spark.eventLog.dir": self._event_logs.as_uri(),
+            "spark.eventLog.enabled": "true",
+            "spark.executor.cores": str(r.cores),
+            "spark.executor.extraJavaOptions": options["executor"],
+            "spark.executor.memory": f"{r.memory_mib}m",
+            "spark.local.dir": str(work / "local"),
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            **{f"spark.executorEnv.{name}": value for name, value in ONE_THREAD.items()},
+            **surroundings.spark_conf,
+        }
+        for key, value in conf.items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+
+    def _wait_for_executors(self, wanted: int) -> None:
+        deadline = time.monotonic() + EXECUTORS_SECONDS
+        while self.executors() < wanted:
+            if time.monotonic() > deadline:
+                raise TrialError(
+                    f"{self.executors()} of {wanted} executors came within {EXECUTORS_SECONDS:.0f} s; "
+                    f"lower executors, cores or memory_mib of the profile"
+                )
+            time.sleep(0.05)
+
+
+def _own_code(work: Path) -> Path:
+    """Our packages as a zip that executors import from."""
+    archive = work / "yarnstick-code.zip"
+    if not archive.exists():
+        top = Path(__file__).parent.parent
+        with zipfile.ZipFile(archive, "w") as file:
+            for package in PACKAGES:
+                for source in sorted((top / package).rglob("*.py")):
+                    file.write(source, source.relative_to(top).as_posix())
+    return archive
+
+
+def _log4j(work: Path) -> Path:
+    """Spark's own log goes to a file of the session, so that the terminal shows ours."""
+    target = work / "log4j2.properties"
+    target.write_text(
+        "rootLogger.level = warn\n"
+        "rootLogger.appenderRef.file.ref = file\n"
+        "appender.file.type = File\n"
+        "appender.file.name = file\n"
+        f"appender.file.fileName = {work / 'spark.log'}\n"
+        "appender.file.layout.type = PatternLayout\n"
+        "appender.file.layout.pattern = %d{ISO8601} %p %c{1}: %m%n%throwable{short}\n",
+        encoding="utf-8",
+    )
+    return target

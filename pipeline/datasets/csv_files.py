@@ -1,0 +1,279 @@
+"""csv:PATH: one's own files, plain or gzip. What they hold is declared in [yarnstick.csv]; nothing is guessed."""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import hashlib
+import itertools
+import json
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from mapreduce.ahead import ahead
+from mapreduce.rows import LARGEST_LABEL, WHOLE, Batch, Declared, Origin, quote, read_batches, scan, width
+from pipeline.config import Settings
+from pipeline.datasets.progress import Progress
+from pipeline.datasets.sources import Description, Split
+from store.errors import DataError, StoreError
+from store.local import LocalStore
+
+GZIP = b"\x1f\x8b"
+MOST_CLASSES = 10_000
+SCAN = 1  # another number for scans that find other things
+
+
+class Scan(Struct, frozen=True, kw_only=True):
+    """What one pass over the files finds."""
+
+    rows: int
+    columns: int
+    classes: int
+    labels: tuple[str, ...] | None
+    checksum: str
+
+
+class CsvFiles:
+    def __init__(self, path: str, settings: Settings, *, progress: Progress) -> None:
+        self.name = f"csv:{path}"
+        self._path = path
+        self._csv = settings.csv
+        self._cache = LocalStore(settings.main.cache)
+        self._progress = progress
+        self._label_first = settings.csv.label == "first"
+
+    def declaration(self) -> dict[str, object]:
+        return {key: value for key, value in msgspec.structs.asdict(self._csv).items() if key != "longest_line_bytes"}
+
+    def description(self) -> Description:
+        found = self._scan(self._files())
+        test_rows = self._test_rows(found.rows)
+        return Description(
+            columns=found.columns,
+            classes=found.classes,
+            train_rows=found.rows - test_rows,
+            test_rows=test_rows,
+            checksum=found.checksum,
+            pixel_range=(self._csv.minimum, self._csv.maximum),
+            labels=found.labels,
+        )
+
+    def rows(self, split: Split) -> Iterator[bytes]:
+        files = self._files()
+        state = _state(files)
+        found = self._scan(files)
+        is_chosen = self._is_test(found.rows)
+        if split == "train":
+            is_chosen = ~is_chosen
+        codes = {text.encode(): b"%d" % code for code, text in enumerate(found.labels)} if found.labels else None
+        start = 0
+        for batch in self._batches(files):
+            count = batch.data.count(b"\n")
+            chosen = is_chosen[start : start + count]
+            start += count
+            if chosen.all() and not codes and not self._label_first:
+                yield batch.data
+            elif chosen.any():
+                lines = itertools.compress(batch.data[:-1].split(b"\n"), chosen.tolist())
+                yield b"\n".join(self._canonical(lines, codes)) + b"\n"
+        if start != found.rows or _state(files) != state:
+            raise DataError(f"{self._path} was changed while it was read")
+
+    def _canonical(self, lines: Iterator[bytes], codes: dict[bytes, bytes] | None) -> Iterator[bytes]:
+        """The label last, and as a whole number."""
+        if not codes and not self._label_first:
+            return lines
+        return (
+            b"%b,%b" % (features, codes[label.strip(b" \t")] if codes else label)
+            for features, label in map(self._cut, lines)
+        )
+
+    def _cut(self, line: bytes) -> tuple[bytes, bytes]:
+        """The features and the label of a line."""
+        if self._label_first:
+            label, _, features = line.partition(b",")
+        else:
+            features, _, label = line.rpartition(b",")
+        return features, label
+
+    def _test_rows(self, rows: int) -> int:
+        if rows < 2:
+            raise DataError(f"{self._path} holds one row, but at least two are needed: one to train, one to test")
+        return min(max(1, round(rows * self._csv.test_fraction)), rows - 1)
+
+    def _is_test(self, rows: int) -> NDArray[np.bool_]:
+        is_test = np.zeros(rows, np.bool_)
+        is_test[np.random.default_rng(self._csv.split_seed).permutation(rows)[: self._test_rows(rows)]] = True
+        return is_test
+
+    def _files(self) -> list[Path]:
+        path = Path(self._path)
+        if path.is_dir():
+            files = sorted(each for each in path.iterdir() if each.is_file() and each.name[0] not in "._")
+        else:
+            files = [path] if path.is_file() else sorted(Path(each) for each in glob.glob(self._path))
+        if not files:
+            raise DataError(f"{self._path}: {'the directory holds no file' if path.is_dir() else 'no such file'}")
+        return files
+
+    def _scan(self, files: list[Path]) -> Scan:
+        """The pass over the files, or what it found before in the same files under the same declaration."""
+        key = json.dumps([SCAN, _state(files), msgspec.structs.asdict(self._csv)], sort_keys=True)
+        place = f"csv/{hashlib.sha256(key.encode('utf-8', 'surrogateescape')).hexdigest()}.json"
+        try:
+            return msgspec.json.decode(self._cache.read(place), type=Scan)
+        except (StoreError, msgspec.DecodeError):
+            found = self._scan_anew(files)
+        self._cache.write(place, msgspec.json.encode(found))
+        return found
+
+    def _scan_anew(self, files: list[Path]) -> Scan:
+        digest = hashlib.sha256()
+        rows, texts, columns = 0, set[bytes](), 0
+
+        def check(batch: Batch) -> tuple[int, set[bytes]]:
+            return scan(batch, declared)
+
+        def hashed(batches: Iterator[Batch]) -> Iterator[Batch]:
+            for batch in batches:
+                digest.update(batch.data)
+                yield batch
+
+        total = sum(file.stat().st_size for file in files)
+        with self._progress.bytes(f"reading {self._path}", total) as advance:
+            batches = self._batches(files, advance=advance)
+            first = next(batches, None)
+            if first is None:
+                raise DataError(f"{files[0] if len(files) == 1 else self._path} is empty: it holds no row")
+            columns = width(first)
+            declared = Declared(
+                columns=columns,
+                minimum=self._csv.minimum,
+                maximum=self._csv.maximum,
+                label_first=self._label_first,
+            )
+            for count, found in ahead(check, hashed(itertools.chain([first], batches))):
+                rows += count
+                texts |= found
+                if len(texts) > MOST_CLASSES:
+                    raise DataError(
+                        f"{self._path} has more than {MOST_CLASSES} different labels; "
+                        f"is yarnstick.csv.label = {self._csv.label} right?"
+                    )
+        labels = self._text_labels(files, texts)
+        classes = self._csv.classes or len(labels or {_whole(text) for text in texts})
+        if labels is None:
+            self._check_whole(files, texts, classes)
+        elif len(labels) > classes:
+            raise DataError(f"{self._path} has {len(labels)} different labels, but yarnstick.csv.classes = {classes}")
+        return Scan(rows=rows, columns=columns, classes=classes, labels=labels, checksum=digest.hexdigest())
+
+    def _text_labels(self, files: list[Path], texts: set[bytes]) -> tuple[str, ...] | None:
+        """The labels in the order of their numbers; None where they are whole numbers themselves."""
+        whole = {text for text in texts if WHOLE.fullmatch(text)}
+        if whole == texts:
+            return None
+        if whole:
+            _, first = self._line_with(files, texts)
+            where, odd = self._line_with(files, texts - whole if first in whole else whole)
+            reason = (
+                "a text, but those before are whole numbers"
+                if first in whole
+                else (
+                    f"a whole number, but before there is {quote(first)}; if a file starts with a line of names, "
+                    "set yarnstick.csv.header = true"
+                )
+            )
+            raise DataError(f"{where}: the label {quote(odd)} is {reason}")
+        try:
+            return tuple(sorted(text.decode() for text in texts))
+        except UnicodeDecodeError:
+            where, text = self._line_with(files, {text for text in texts if not _is_utf8(text)})
+            raise DataError(f"{where}: the label {quote(text)} is not UTF-8") from None
+
+    def _check_whole(self, files: list[Path], texts: set[bytes], classes: int) -> None:
+        outside = {text for text in texts if _whole(text) >= classes}
+        if outside:
+            where, text = self._line_with(files, outside)
+            reason = (
+                f"yarnstick.csv.classes = {classes}"
+                if self._csv.classes
+                else f"there are {classes} different labels; set yarnstick.csv.classes if some do not occur"
+            )
+            raise DataError(f"{where}: the label {quote(text)} is outside 0..{classes - 1} ({reason})")
+
+    def _line_with(self, files: list[Path], labels: set[bytes]) -> tuple[str, bytes]:
+        """The first line that has one of these labels."""
+        for batch in self._batches(files):
+            for index, line in enumerate(batch.data[:-1].split(b"\n")):
+                label = self._cut(line)[1].strip(b" \t")
+                if label in labels:
+                    return batch.where(index), label
+        raise DataError(f"{self._path} was changed while it was read")
+
+    def _batches(self, files: list[Path], *, advance: Callable[[int], None] = lambda _: None) -> Iterator[Batch]:
+        """All lines of all files but their headers."""
+        for path in files:
+            with _opened(path, advance) as file:
+                yield from read_batches(
+                    file,
+                    origin=Origin(name=str(path)),
+                    header=self._csv.header,
+                    longest_line_bytes=self._csv.longest_line_bytes,
+                )
+
+
+@contextmanager
+def _opened(path: Path, advance: Callable[[int], None]) -> Iterator[IO[bytes]]:
+    """A file, unpacked if it is gzip. Damage shows while it is read, in the body of the `with`."""
+    try:
+        with path.open("rb") as file:
+            counted = _Counted(file, advance)
+            if file.peek(2)[:2] == GZIP:
+                with gzip.GzipFile(fileobj=cast(IO[bytes], counted)) as unpacked:
+                    yield cast(IO[bytes], unpacked)
+            else:
+                yield cast(IO[bytes], counted)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"{path} is damaged or cut off: {error}") from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+
+
+class _Counted:
+    """A file that tells how much of it was read."""
+
+    def __init__(self, file: IO[bytes], advance: Callable[[int], None]) -> None:
+        self._file = file
+        self._advance = advance
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(size)
+        self._advance(len(data))
+        return data
+
+
+def _state(files: list[Path]) -> list[tuple[str, int, int]]:
+    """What changes when somebody writes to the files."""
+    return [(str(file.absolute()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+
+
+def _whole(text: bytes) -> int:
+    digits = text.lstrip(b"0") or b"0"
+    return int(digits) if len(digits) <= 10 else LARGEST_LABEL + 1
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

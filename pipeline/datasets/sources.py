@@ -1,0 +1,77 @@
+"""Where a dataset comes from: one file per kind, one line in the factory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, Protocol, get_args
+
+from pipeline.config import Settings
+from pipeline.datasets.progress import Progress
+from store.errors import SettingError
+from store.slug import slug
+
+Split = Literal["train", "test"]
+SPLITS: tuple[Split, ...] = get_args(Split)
+KNOWN = ("mnist", "csv:PATH", "synthetic:ROWSxCOLUMNSxCLASSES")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """What is known of a dataset before it is ingested."""
+
+    columns: int  # features, without the label
+    classes: int
+    train_rows: int
+    test_rows: int
+    checksum: str  # SHA-256 of the content, or of what it is generated from
+    pixel_range: tuple[float | None, float | None]  # what a feature may hold; None is no limit
+    labels: tuple[str, ...] | None = None  # of text labels: the n-th is the text of class n
+
+
+class Source(Protocol):
+    name: str
+
+    def description(self) -> Description:
+        """May be asked at any time. For a csv the first time is a pass over the files."""
+        ...
+
+    def declaration(self) -> dict[str, object]:
+        """The settings that the rows depend on."""
+        ...
+
+    def rows(self, split: Split) -> Iterator[bytes]:
+        """The rows as CSV in batches of whole lines: the label last, lines ended by a newline."""
+        ...
+
+
+def source(name: str, settings: Settings, *, progress: Progress | None = None) -> Source:
+    """The source of a dataset's name."""
+    progress = progress or Progress()
+    kind, _, rest = name.partition(":")
+    if name == "mnist":
+        from pipeline.datasets.mnist import Mnist
+
+        return Mnist(settings, progress=progress)
+    if kind == "csv" and rest:
+        from pipeline.datasets.csv_files import CsvFiles
+
+        return CsvFiles(rest, settings, progress=progress)
+    if kind == "synthetic" and rest:
+        from pipeline.datasets.synthetic import Synthetic
+
+        return Synthetic(name, settings)
+    raise SettingError(f"dataset {name!r} is not known; known are {', '.join(KNOWN)}")
+
+
+def dataset_slug(source: Source, settings: Settings) -> str:
+    """The name of a dataset's directory: another one for everything that makes other rows."""
+    identity = {
+        "name": source.name,
+        "declaration": source.declaration(),
+        "scale": settings.main.scale,
+        "split_seed": settings.csv.split_seed,
+        "checksum": source.description().checksum,
+    }
+    return slug(source.name, over=json.dumps(identity, sort_keys=True))

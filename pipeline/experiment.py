@@ -1,0 +1,281 @@
+"""One run of one profile: what its tasks share, found in the store or begun."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import subprocess
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property, lru_cache
+from pathlib import Path
+from socket import gethostname
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from models.outcome import Outcome
+from models.probes import cpu_name, memory_mib, usable_cores
+from models.protocol import Surroundings
+from models.run import Event, Session
+from models.spec import TrialSpec
+from pipeline.config import Settings, read_settings_json
+from pipeline.datasets.pack import open_dataset
+from pipeline.datasets.sources import Source, dataset_slug, source
+from pipeline.launch import Launcher
+from pipeline.lease import lease_file
+from pipeline.plan import Limits, Planned, Subject, plan
+from pipeline.trials import Trials
+from pipeline.warm import class_archives
+from store.errors import SettingError
+from store.local import LocalStore
+from store.protocol import Store
+
+log = logging.getLogger("luigi-interface.yarnstick")  # goes where Luigi's own log goes
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+RUN = "run.json"
+MERGED = "report/merged.json"
+PUBLISHED = "report/published.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFile:
+    """What a run was begun with; another call of the same id must agree with it."""
+
+    run_id: str
+    profile: str
+    settings: dict[str, Any]
+    datasets: dict[str, str]  # the slug of each one's data
+    rows: dict[str, int]  # of train
+    trials: int  # that the profile asks for
+    machine: str
+    cpu: str
+    cores: int
+    memory_gb: float
+    commit: str | None
+    begun_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """Which trials the report covers, and whether that is all there will be."""
+
+    trials: tuple[str, ...]
+    finished: bool
+
+
+class Experiment:
+    def __init__(self, settings: Settings, run_id: str) -> None:
+        self.settings = settings
+        self.run_id = check_run_id(run_id)
+        self.store = open_store(settings.store.url)
+        self.path = f"runs/{run_id}"
+        self.invocation = uuid.uuid4().hex
+        self.listener: Callable[[Event], None] = lambda event: None
+        self.trials = Trials(
+            self.store,
+            f"{self.path}/trials",
+            invocation=self.invocation,
+            noisy_repeats=settings.main.noisy_repeats,
+        )
+
+    @cached_property
+    def sources(self) -> dict[str, Source]:
+        """By the slug of their data."""
+        found = [source(name, self.settings) for name in dict.fromkeys(self.settings.profile.datasets)]
+        return {dataset_slug(each, self.settings): each for each in found}
+
+    @cached_property
+    def planned(self) -> list[Planned]:
+        subjects = [
+            Subject(name=each.name, slug=slug, columns=about.columns, classes=about.classes)
+            for slug, each in self.sources.items()
+            for about in (each.description(),)
+        ]
+        return plan(self.settings, subjects, self.limits)
+
+    @cached_property
+    def limits(self) -> Limits:
+        return Limits(cores=usable_cores(), memory_mib=memory_mib())
+
+    @cached_property
+    def launcher(self) -> Launcher:
+        """Made when the first trial is due: only then all data is packed."""
+        main = self.settings.main
+        begun = self.begin()
+        session = Session(
+            run_id=self.run_id,
+            machine=begun.machine,
+            machine_memory_gb=begun.memory_gb,
+            commit=begun.commit,
+            session=self.settings.profile.session,
+            noisy_cores=main.noisy_share * self.limits.cores,
+            datasets={slug: open_dataset(self.store, slug, each.name) for slug, each in self.sources.items()},
+            surroundings=Surroundings(
+                work=main.cache,
+                data_url=self.store.url,
+                spark_master=self.settings.spark.master,
+                spark_conf=self.settings.spark.conf,
+                archives=main.cache,
+                class_archives=class_archives(main.cache),
+            ),
+            parent=os.getpid(),
+        )
+        return Launcher(
+            session=session,
+            shares_sessions=self.settings.profile.session == "shared",
+            work=main.cache / "work",
+            lease=lease_file(main.lease),
+            invocation=self.invocation,
+            listener=lambda event: self.listener(event),
+            say=log.info,
+        )
+
+    def begin(self) -> RunFile:
+        """Write down what this run is made with, or check that it is the same as before."""
+        found = read_run(self.store, self.run_id)
+        if found is None:
+            found = self._run_file()
+            self.store.write(f"{self.path}/{RUN}", msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+            self.store.collect()
+        self.check_same(found)
+        return found
+
+    def check_same(self, found: RunFile) -> None:
+        differing = differences(found, self._run_file())
+        if differing:
+            raise SettingError(
+                f"run {self.run_id} was begun with other values of {', '.join(differing)}; "
+                f"give those values again, or another --run-id"
+            )
+
+    def _run_file(self) -> RunFile:
+        return RunFile(
+            run_id=self.run_id,
+            profile=self.settings.profile_name,
+            settings=self.settings.fingerprint(),
+            datasets={each.name: slug for slug, each in self.sources.items()},
+            rows={each.name: each.description().train_rows or 0 for each in self.sources.values()},
+            trials=len(self.planned),
+            machine=self.settings.main.machine or gethostname(),
+            cpu=cpu_name(),
+            cores=self.limits.cores,
+            memory_gb=round(self.limits.memory_mib / 1024, 1),
+            commit=_commit(),
+            begun_at=datetime.now(UTC),
+        )
+
+    def measure(self, spec: TrialSpec) -> None:
+        """Run a trial until it needs no further attempt; each attempt is published when it ends."""
+        impossible = next((each.impossible for each in self.planned if each.spec == spec), None)
+        while (attempt := self.trials.needs(spec)) is not None:
+            position = len(self.trials.outcomes()) + 1
+            if impossible:
+                measured = self.launcher.impossible(attempt, impossible, position=position)
+            else:
+                measured = self.launcher.measure(attempt, position=position)
+            self.trials.publish(measured.outcome, events=measured.events, logs=measured.logs)
+
+    def abort(self) -> None:
+        """End what is being measured, now."""
+        if "launcher" in self.__dict__:
+            self.launcher.abort()
+
+    def marker(self, name: str) -> Published | None:
+        """What the last Merge (`MERGED`) or Report (`PUBLISHED`) covered."""
+        path = f"{self.path}/{name}"
+        return msgspec.json.decode(self.store.read(path), type=Published) if self.store.exists(path) else None
+
+    def covered(self) -> tuple[str, ...]:
+        """The trials that a report made now would cover."""
+        return tuple(sorted(outcome.spec.slug for outcome in self.trials.outcomes()))
+
+    def is_current(self, name: str) -> bool:
+        marker = self.marker(name)
+        return self.is_measured() and marker is not None and marker.trials == self.covered()
+
+    def failed(self) -> list[Outcome]:
+        return self.trials.failed(planned.spec for planned in self.planned)
+
+    def is_measured(self) -> bool:
+        return all(self.trials.needs(planned.spec) is None for planned in self.planned)
+
+
+@lru_cache(maxsize=8)
+def experiment(profile: str, run_id: str, settings: str) -> Experiment:
+    """The tasks of one run share one; `settings` is the JSON object of the `luigi` line."""
+    return Experiment(read_settings_json(profile, parse_settings(settings)), run_id)
+
+
+def parse_settings(text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise SettingError(f"--settings: {error}; write a JSON object as {{\"section.key\": \"value\"}}") from None
+
+
+def open_store(url: str) -> Store:
+    return LocalStore(Path(unquote(urlsplit(url).path)))
+
+
+def check_run_id(run_id: str) -> str:
+    if not RUN_ID.fullmatch(run_id):
+        raise SettingError(f"run id {run_id!r}: use letters, digits, '.', '_' and '-', at most 100")
+    return run_id
+
+
+def read_run(store: Store, run_id: str) -> RunFile | None:
+    path = f"runs/{check_run_id(run_id)}/{RUN}"
+    return msgspec.json.decode(store.read(path), type=RunFile) if store.exists(path) else None
+
+
+def differences(one: RunFile, other: RunFile) -> list[str]:
+    """Names of the settings and datasets in which two runs differ."""
+    keys = [key for key in {**one.settings, **other.settings} if one.settings.get(key) != other.settings.get(key)]
+    names = [
+        f"the rows of {name}"
+        for name in one.datasets.keys() & other.datasets.keys()
+        if one.datasets[name] != other.datasets[name]
+    ]
+    return keys or sorted(names)
+
+
+def unfinished_run(settings: Settings) -> str | None:
+    """The newest run of the same settings whose report does not cover all of it yet."""
+    probe = Experiment(settings, "unfinished")
+    mine = probe._run_file()
+    found = []
+    for entry in probe.store.list("runs"):
+        run = read_run(probe.store, entry.name) if RUN_ID.fullmatch(entry.name) else None
+        if run is not None and run.profile == mine.profile and not differences(run, mine):
+            published = Experiment(settings, entry.name).marker(PUBLISHED)
+            if published is None or not published.finished:
+                found.append((run.begun_at, entry.name))
+    return max(found)[1] if found else None
+
+
+def new_run_id(profile: str) -> str:
+    return f"{profile}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:4]}"
+
+
+def _commit() -> str | None:
+    """Of the checkout that runs, if it is one."""
+    top = Path(__file__).parent.parent
+    if not (top / ".git").exists():
+        return None
+    try:
+        done = subprocess.run(  # noqa: S603
+            ["git", "-C", str(top), "rev-parse", "HEAD"],  # noqa: S607
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

@@ -1,0 +1,45 @@
+"""One trial at a time on this host, whoever runs it: a file lock that ends with its process."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from store.errors import SettingError
+
+POLL_SECONDS = 0.2
+
+
+def lease_file(setting: Path | None) -> Path:
+    return setting or Path(tempfile.gettempdir()) / "yarnstick-measuring.lock"
+
+
+@contextmanager
+def measuring_lease(path: Path, *, waiting: Callable[[], None]) -> Iterator[None]:
+    """Wait until no other trial is measured on this host; `waiting` is called once if that takes a while."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Another user's lock file in a shared directory can be opened, but not created again.
+        flags = os.O_RDWR | os.O_NOFOLLOW | (0 if path.exists() else os.O_CREAT)
+        descriptor = os.open(path, flags, 0o666)
+    except OSError as error:
+        raise SettingError(f"yarnstick.lease = {path}: {error.strerror}; name a file that can be written") from None
+    try:
+        told = False
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if not told:
+                    waiting()
+                    told = True
+                time.sleep(POLL_SECONDS)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,135 @@
+"""Publishes what report/ makes of a run's outcomes, each file by itself, and notes which trials it covers."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from models.outcome import Outcome
+from pipeline.experiment import MERGED, PUBLISHED, Experiment, Published, RunFile, open_store, read_run
+from pipeline.trials import Trials
+from report.facts import BaselineSpec, RunFacts
+from store.errors import StoreError, UnfinishedError
+from store.protocol import Store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pipeline.config import Settings
+
+REPORT = "report"
+MERGED_FILES = ("epochs.parquet", "epochs.csv", "comparison.csv", "comparison.md")
+MARKERS = (MERGED.rpartition("/")[2], PUBLISHED.rpartition("/")[2])
+
+
+def merge(run: Experiment) -> None:
+    publish_merged(run.store, run.begin(), run.trials.outcomes())
+    _mark(run, MERGED)
+
+
+def report(run: Experiment) -> None:
+    publish_report(run.store, run.begin())
+    _mark(run, PUBLISHED)
+
+
+def again(settings: Settings, run_id: str) -> list[str]:
+    """All of it once more from the records; which trials it covers does not change. What to tell of it."""
+    store = open_store(settings.store.url)
+    run = known_run(store, run_id)
+    trials = Trials(store, f"runs/{run_id}/trials", invocation="", noisy_repeats=0)
+    publish_merged(store, run, trials.outcomes())
+    publish_report(store, run)
+    return summary(store, run)
+
+
+def raise_if_failed(run: Experiment) -> None:
+    """A failed trial is a failed run, though all that succeeded is reported."""
+    failed = run.failed()
+    if failed:
+        raise UnfinishedError(
+            f"{len(failed)} of {len(run.planned)} trials failed, the first with: {failed[0].reason}. The report shows "
+            f"the rest; the same command with --run-id {run.run_id} tries them again"
+        )
+
+
+def publish_merged(store: Store, run: RunFile, outcomes: list[Outcome]) -> None:
+    from report.merge import merged_files
+
+    if not outcomes:
+        raise StoreError(f"run {run.run_id} has no trial that ended: there is nothing to report yet")
+    for name, data in merged_files(outcomes, baseline=_baseline(run)).items():
+        store.write(f"runs/{run.run_id}/{REPORT}/{name}", data)
+
+
+def publish_report(store: Store, run: RunFile) -> None:
+    from report.page import report_files
+
+    records = _records(store, run)
+    files = report_files(records, run=_facts(run, records), baseline=_baseline(run))
+    for name, data in files.items():
+        store.write(f"runs/{run.run_id}/{REPORT}/{name}", data)
+    _sweep_out(store, run, {*files, *MERGED_FILES, *MARKERS})
+
+
+def summary(store: Store, run: RunFile) -> list[str]:
+    """What the terminal says at the end: the page's first lines and where the page is."""
+    from report.page import first_lines
+
+    records = _records(store, run)
+    page = store.local(f"runs/{run.run_id}/{REPORT}/report.html")
+    return ["", *first_lines(records, run=_facts(run, records), baseline=_baseline(run)), "", f"Report: {page}"]
+
+
+def known_run(store: Store, run_id: str) -> RunFile:
+    found = read_run(store, run_id)
+    if found is None:
+        there = [entry.name for entry in store.list("runs")]
+        known = f"known are {', '.join(there)}" if there else "there is none yet: start with yarnstick run"
+        raise StoreError(f"run {run_id} is not in {store.url}; {known}")
+    return found
+
+
+def _records(store: Store, run: RunFile) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    return pq.read_table(io.BytesIO(store.read(f"runs/{run.run_id}/{REPORT}/epochs.parquet")))
+
+
+def _baseline(run: RunFile) -> BaselineSpec:
+    """The one that the run was begun with."""
+    section = "yarnstick.baseline"
+    return BaselineSpec(**{key: run.settings[f"{section}.{key}"] for key in ("platform", "precision", "threads")})
+
+
+def _facts(run: RunFile, records: pa.Table) -> RunFacts:
+    texts = sorted(text for text in records["versions"].unique().to_pylist() if text)
+    return RunFacts(
+        run_id=run.run_id,
+        profile=run.profile,
+        machine=run.machine,
+        cpu=run.cpu,
+        cores=run.cores,
+        memory_gb=run.memory_gb,
+        versions={name: version for text in texts for name, version in json.loads(text).items()},
+        commit=run.commit,
+        settings=run.settings,
+        rows_of=run.rows,
+        trials_planned=run.trials,
+    )
+
+
+def _mark(run: Experiment, path: str) -> None:
+    marker = Published(trials=run.covered(), finished=run.is_measured() and not run.failed())
+    run.store.write(f"{run.path}/{path}", msgspec.json.encode(marker))
+
+
+def _sweep_out(store: Store, run: RunFile, wanted: set[str]) -> None:
+    """Files of an earlier report that this one no longer has."""
+    for folder in ("", "figures/"):
+        path = f"runs/{run.run_id}/{REPORT}/{folder}"
+        for entry in store.list(path.rstrip("/")):
+            if not entry.is_directory and folder + entry.name not in wanted:
+                store.remove(path + entry.name)

@@ -1,0 +1,161 @@
+"""The whole graph on one page: raw files to a report, each step done when what it publishes is there."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import luigi
+from luigi.cmdline_parser import CmdlineParser
+
+from models.spec import TrialSpec
+from pipeline.config import has_own_configuration
+from pipeline.datasets.ingest import ingest
+from pipeline.datasets.normalize import find_range, normalize
+from pipeline.datasets.pack import pack
+from pipeline.experiment import MERGED, PUBLISHED, Experiment, experiment
+from pipeline.reporting import merge, raise_if_failed, report
+from pipeline.luigi_manners import fail_loudly
+from store.errors import SettingError, YarnstickError
+from store.protocol import Store
+
+DATA_FIRST = 1_000_000  # bad data is found before the first trial
+
+
+class Published(luigi.Target):
+    """A path of the store: it is there complete or not at all."""
+
+    def __init__(self, store: Store, path: str) -> None:
+        self.store, self.path = store, path
+
+    def exists(self) -> bool:
+        return self.store.exists(self.path)
+
+
+class Step(luigi.Task):
+    """What all steps of a run have in common."""
+
+    profile = luigi.Parameter(default="quick")
+    run_id = luigi.Parameter()
+    settings = luigi.Parameter(default="{}", description='{"section.key": "value"}')
+
+    @property
+    def run_of(self) -> Experiment:
+        return experiment(self.profile, self.run_id, self.settings)
+
+    def step(self, kind: type[Step], **parameters: Any) -> Step:
+        return kind(profile=self.profile, run_id=self.run_id, settings=self.settings, **parameters)
+
+    def on_failure(self, exception: BaseException) -> str:
+        if not isinstance(exception, YarnstickError):
+            return super().on_failure(exception)
+        print(f"Error: {exception}", file=sys.stderr)
+        return str(exception)
+
+    def published(self, *paths: str) -> list[Published]:
+        return [Published(self.run_of.store, path) for path in paths]
+
+
+class DataStep(Step):
+    data = luigi.Parameter(description="the slug of the dataset")
+    priority = DATA_FIRST
+
+    def split_paths(self, stage: str) -> list[Published]:
+        return self.published(f"data/{self.data}/{stage}/train", f"data/{self.data}/{stage}/test")
+
+
+class Ingest(DataStep):
+    def output(self) -> list[Published]:
+        return self.split_paths("csv")
+
+    def run(self) -> None:
+        ingest(self.run_of.sources[self.data], self.run_of.store, self.data)
+
+
+class PixelRange(DataStep):
+    def requires(self) -> Step:
+        return self.step(Ingest, data=self.data)
+
+    def output(self) -> list[Published]:
+        return self.published(f"data/{self.data}/range.json")
+
+    def run(self) -> None:
+        find_range(self.run_of.store, self.data, self.run_of.settings)
+
+
+class Normalize(DataStep):
+    def requires(self) -> Step:
+        return self.step(PixelRange, data=self.data)
+
+    def output(self) -> list[Published]:
+        return self.split_paths("normalized")
+
+    def run(self) -> None:
+        normalize(self.run_of.store, self.data, self.run_of.settings)
+
+
+class Pack(DataStep):
+    def requires(self) -> Step:
+        return self.step(Normalize, data=self.data)
+
+    def output(self) -> list[Published]:
+        return self.split_paths("packed")
+
+    def run(self) -> None:
+        pack(self.run_of.store, self.data, self.run_of.settings)
+
+
+class Trial(Step):
+    spec = luigi.Parameter(description="a TrialSpec as JSON")
+    place = luigi.IntParameter(description="in the shuffled order of the run", significant=False)
+
+    @property
+    def priority(self) -> int:  # type: ignore[override]
+        return -self.place
+
+    def requires(self) -> list[Step]:
+        return [self.step(Pack, data=data) for data in self.run_of.sources]
+
+    def complete(self) -> bool:
+        return self.run_of.trials.needs(TrialSpec.decode(self.spec)) is None
+
+    def run(self) -> None:
+        self.run_of.measure(TrialSpec.decode(self.spec))
+
+
+class Merge(Step):
+    def requires(self) -> list[Step]:
+        planned = self.run_of.planned
+        return [self.step(Trial, spec=each.spec.encode(), place=place) for place, each in enumerate(planned, 1)]
+
+    def complete(self) -> bool:
+        return self.run_of.is_current(MERGED)
+
+    def run(self) -> None:
+        self.run_of.launcher.close()
+        merge(self.run_of)
+
+
+class Report(Step):
+    """The main job: `luigi --module pipeline.tasks Report --profile quick --run-id R`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        try:
+            if CmdlineParser.get_instance() and not has_own_configuration():
+                raise SettingError("no ./luigi.cfg and no LUIGI_CONFIG_PATH; write one with yarnstick init")
+            self.run_of.begin()
+        except YarnstickError as error:
+            # From here on Luigi would show a traceback of it.
+            raise SystemExit(f"Error: {error}") from None
+        fail_loudly()
+
+    def requires(self) -> Step:
+        return self.step(Merge)
+
+    def complete(self) -> bool:
+        return self.run_of.is_current(PUBLISHED)
+
+    def run(self) -> None:
+        report(self.run_of)
+        raise_if_failed(self.run_of)

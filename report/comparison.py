@@ -1,0 +1,215 @@
+"""A row for each configuration: its mean over trials with interval, its class of equal work, and why it did not run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from models.record import IDENTITY
+from report import tables
+from report.facts import BaselineSpec
+from report.statistics import interval, outliers
+from report.trials import trials
+from report.words import counted, label, percent, period, seconds, seconds_between, solver, times, varying, work
+from report.words import rows as rows_of
+
+# Only within equal work may seconds be compared. Epochs that were asked for matter where a whole training was timed.
+WORK = ("dataset", "network", "rows", "data_fraction", "solver", "batch_size", "unit")
+CLASS = (*WORK, "updates_per_epoch", "whole_epochs")
+COLUMNS = (
+    *(name for name in IDENTITY if name != "unit"),
+    "total_cores",
+    "trials",
+    "unit",
+    "mean_seconds",
+    "ci_low",
+    "ci_high",
+    "seconds_per_pass",
+    "relative_to_one_thread",
+    "relative_to_one_machine",
+    "updates_per_epoch",
+    "loss",
+    "final_accuracy",
+    "seconds_to_target",
+    "startup_seconds",
+    "price_per_hour",
+    "price",
+    "status",
+)
+
+
+def configurations(attempts: pl.DataFrame, *, baseline: BaselineSpec) -> pl.DataFrame:
+    """COLUMNS, and what the verdict and the figures need beside them, best first within each class of equal work."""
+    every = pl.col("counts")
+    ranked = pl.col("ranked")
+    frame = (
+        attempts.group_by("configuration", maintain_order=True)
+        .agg(
+            *(pl.col(name).first() for name in IDENTITY),
+            every.sum().alias("attempted"),
+            ranked.sum().alias("trials"),
+            (ranked & pl.col("noisy")).sum().alias("noisy"),
+            (ranked & pl.col("warmup_kept")).any().alias("warmup_kept"),
+            pl.col("seconds").filter(ranked).mean().alias("mean_seconds"),
+            pl.col("seconds").filter(ranked).std().alias("deviation"),
+            pl.col("seconds").filter(ranked).sort_by(pl.col("trial").filter(ranked)).alias("trial_seconds"),
+            pl.col("seconds_per_pass").filter(ranked).mean(),
+            pl.col("seconds_per_pass").filter(ranked).sort_by(pl.col("trial").filter(ranked)).alias("trial_seconds_per_pass"),
+            pl.col("passes_per_epoch").filter(ranked).mean(),
+            pl.col("updates_per_epoch").drop_nulls().mean(),
+            pl.col("epochs_requested").drop_nulls().last(),
+            pl.col("loss").filter(ranked & pl.col("loss").is_finite()).mean(),
+            pl.col("final_accuracy").filter(ranked & pl.col("final_accuracy").is_finite()).mean(),
+            pl.col("startup_seconds").filter(ranked).mean(),
+            pl.col("price_per_hour").drop_nulls().first(),
+            pl.struct("outcome", "reason").filter(every & ~ranked).alias("not_ranked"),
+        )
+        .with_columns(total_cores=_total_cores(), seconds_to_target=_nothing(), price=_nothing())
+    )
+    frame = _with_class(frame)
+    low, high = interval(*(frame[name].cast(pl.Float64).fill_null(float("nan")) for name in ("mean_seconds", "deviation", "trials")))
+    frame = frame.with_columns(
+        ci_low=pl.Series(low, nan_to_null=True),
+        ci_high=pl.Series(high, nan_to_null=True),
+        outliers=pl.Series([sum(outliers(values)) for values in frame["trial_seconds"].to_list()], dtype=pl.Int64),
+    )
+    frame = _with_baselines(frame, baseline)
+    rows = frame.select("by_pass", "rank_by", "attempted", "trials", "noisy", "outliers", "warmup_kept", "not_ranked").to_dicts()
+    frame = frame.with_columns(status=pl.Series([_status(row) for row in rows], dtype=pl.String))
+    # Updates are whole numbers, unless a trial stopped within an epoch.
+    if (frame["updates_per_epoch"].drop_nulls() % 1 == 0).all():
+        frame = frame.with_columns(pl.col("updates_per_epoch").cast(pl.Int64))
+    return frame.sort("class", "rank_by", *IDENTITY, nulls_last=True, maintain_order=True)
+
+
+def compared(records: pl.DataFrame, *, baseline: BaselineSpec) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The trials of some records, and the configurations they are trials of."""
+    attempts = trials(records)
+    return attempts, configurations(attempts, baseline=baseline)
+
+
+def _with_class(frame: pl.DataFrame) -> pl.DataFrame:
+    """Number the classes of equal work. What did not run joins the class it would most likely have belonged to."""
+    frame = frame.with_columns(whole_epochs=pl.when(pl.col("unit") == "training").then("epochs_requested"))
+    known = pl.col("updates_per_epoch")
+    frame = frame.with_columns(
+        updates_per_epoch=pl.when(known.is_null() & pl.col("mean_seconds").is_null())
+        .then(known.drop_nulls().mode().min().over(WORK))
+        .otherwise(known)
+    )
+    # The widest comparison comes first, then the most rows; names only make the order definite.
+    order = (
+        frame.group_by(CLASS, maintain_order=True)
+        .agg(
+            platforms=pl.col("platform").filter(pl.col("trials") > 0).n_unique(),
+            ran=(pl.col("trials") > 0).sum(),
+        )
+        .sort("platforms", "rows", "ran", *CLASS, descending=[True, True, True, *(False for _ in CLASS)], nulls_last=True)
+        .drop("platforms", "ran")
+        .with_row_index("class")
+    )
+    frame = frame.join(order, on=list(CLASS), how="left", nulls_equal=True, maintain_order="left")
+    passes = pl.col("passes_per_epoch")
+    differ = (passes.max() > passes.min()).over("class").fill_null(False)
+    return frame.with_columns(
+        by_pass=differ, rank_by=pl.when(differ).then("seconds_per_pass").otherwise("mean_seconds")
+    )
+
+
+def _with_baselines(frame: pl.DataFrame, baseline: BaselineSpec) -> pl.DataFrame:
+    """Mean seconds over the baseline's of the same class: of the named threads, and of the most threads it ran with."""
+    mine = (
+        (pl.col("platform") == baseline.platform)
+        & (pl.col("precision") == baseline.precision)
+        & pl.col("mean_seconds").is_not_null()
+    )
+    named = mine & (pl.col("threads") == baseline.threads)
+    most = mine & (pl.col("threads") == pl.col("threads").filter(mine).max().over("class"))
+    # Several may match, by gradient or step: the fastest of them is the hardest to beat.
+    frame = frame.with_columns(
+        is_baseline=(named & (pl.col("rank_by") == pl.col("rank_by").filter(named).min().over("class"))).fill_null(False),
+        is_machine=(most & (pl.col("rank_by") == pl.col("rank_by").filter(most).min().over("class"))).fill_null(False),
+    )
+    return frame.with_columns(
+        (pl.col("mean_seconds") / pl.col("mean_seconds").filter(pl.col(which)).min().over("class")).alias(relative)
+        for relative, which in (("relative_to_one_thread", "is_baseline"), ("relative_to_one_machine", "is_machine"))
+    )
+
+
+def _total_cores() -> pl.Expr:
+    return pl.coalesce(pl.col("executors") * pl.col("cores"), "threads", "cores")
+
+
+def _nothing() -> pl.Expr:
+    return pl.lit(None, pl.Float64)
+
+
+def _status(row: dict[str, Any]) -> str:
+    """`ok`, `ok (1 of 3 trials failed: ...)`, `not run: no CUDA device`, `diverged at epoch 2`, ..."""
+    causes: dict[str, int] = {}
+    for each in row["not_ranked"]:
+        causes[_cause(each)] = causes.get(_cause(each), 0) + 1
+    total = row["attempted"]
+    if not row["trials"]:
+        if len(causes) == 1:
+            return next(iter(causes))
+        return "; ".join(f"{n} of {counted(total, 'trial')}: {cause}" for cause, n in causes.items())
+    if row["rank_by"] is None:
+        return "not ranked: its passes over the rows are not known, and others' differ"
+    said = [f"{n} of {counted(total, 'trial')} {cause}" for cause, n in causes.items()]
+    if row["noisy"]:
+        said.append(f"{row['noisy']} of {counted(row['trials'], 'trial')} noisy")
+    if row["outliers"]:
+        said.append(f"{counted(row['outliers'], 'outlier')} kept")
+    if row["warmup_kept"]:
+        said.append("one epoch a trial: its warm-up is kept")
+    return f"ok ({'; '.join(said)})" if said else "ok"
+
+
+def _cause(trial: dict[str, Any]) -> str:
+    outcome, reason = trial["outcome"], trial["reason"]
+    if outcome == "diverged":
+        return str(reason)
+    word = {"unavailable": "not run", "ok": "not timed"}.get(outcome, outcome)
+    return f"{word}: {reason}" if reason else word
+
+
+
+
+def files(records: pl.DataFrame, frame: pl.DataFrame) -> dict[str, bytes]:
+    """What Merge publishes beside the Parquet file."""
+    return {
+        "epochs.csv": tables.csv(records),
+        "comparison.csv": tables.csv(frame.select(COLUMNS)),
+        "comparison.md": _markdown(frame).encode(),
+    }
+
+
+def _markdown(frame: pl.DataFrame) -> str:
+    """The comparison as people read it: a table for each class of equal work, fastest first."""
+    heads = ("configuration", "seconds", "95 % interval", "trials", "x one thread", "x one machine", "test accuracy", "status")
+    parts = ["# Comparison\n\nOnly configurations of one table did equal work. All columns are in comparison.csv.\n"]
+    for group in frame.partition_by("class", maintain_order=True):
+        found = group.to_dicts()
+        first = found[0]
+        share = rows_of(first, of=None)
+        parts.append(f"\n## {tables.plain(work(first))}: {tables.plain(solver(first))}{', ' + share if share else ''}\n\n")
+        parts.append(f"Seconds are of {period(first, by_pass=first['by_pass'])}.\n\n")
+        lines = [_line(row, varying(found)) for row in found]
+        parts.append(tables.markdown(heads, lines, numeric=heads[1:7]))
+    return "".join(parts)
+
+
+def _line(row: dict[str, Any], names: Sequence[str]) -> tuple[str, ...]:
+    rank, accuracy = row["rank_by"], row["final_accuracy"]
+    return (
+        label(row, varying=names),
+        "" if rank is None else seconds(rank, 3),
+        "" if row["by_pass"] else seconds_between(row["ci_low"], row["ci_high"]),
+        str(row["trials"]),
+        *("" if row[name] is None else times(row[name]) for name in ("relative_to_one_thread", "relative_to_one_machine")),
+        "" if accuracy is None else percent(accuracy),
+        row["status"],
+    )

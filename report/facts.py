@@ -1,0 +1,39 @@
+"""What a report has to be told beside the records: what to compare with, and what is known of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from report.words import counted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineSpec:
+    """What the others are compared with, as luigi.cfg names it."""
+
+    platform: str
+    precision: str
+    threads: int
+
+    def __str__(self) -> str:
+        return f"{self.platform} in {self.precision} with {counted(self.threads, 'thread')}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """What is known of a run and stands in no record."""
+
+    run_id: str
+    profile: str
+    machine: str
+    cpu: str | None = None
+    cores: int | None = None
+    memory_gb: float | None = None
+    versions: Mapping[str, str] = field(default_factory=dict)
+    commit: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    rows_of: Mapping[str, int] = field(default_factory=dict)  # training rows of each dataset
+    trials_planned: int | None = None  # more than the records hold where the run was stopped
+    notes: tuple[str, ...] = ()  # what a reader has to know, a sentence each

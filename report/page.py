@@ -1,0 +1,248 @@
+"""What Report publishes: the verdict, one self-contained page, its figures as files, and the tables of the sweeps."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from report.facts import BaselineSpec, RunFacts
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+    from markupsafe import Markup
+
+    from report.figures import Figure
+    from report.verdict import Comparison
+
+# The classes of equal work that get figures; all others are in the verdict and the tables.
+MOST_COMPARISONS = 4
+FITS = ("platform", "dataset", "resource", "n", "slope", "intercept", "r_squared")
+TESTS = (
+    "metric", "dataset", "network", "solver", "batch_size", "data_fraction", "unit", "test", "left", "right",
+    "statistic", "degrees_of_freedom", "p", "p_holm", "effect", "call",
+)  # fmt: skip
+
+
+def report_files(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) -> dict[str, bytes]:
+    """Every file of the report but what Merge writes, by its path below the report's directory."""
+    from report import figures, sweeps, verdict
+    from report.trials import ranked_epochs
+
+    frame, attempts, configurations, found = _analysed(records, baseline)
+    palette = figures.colours(configurations["platform"].unique().to_list())
+    epochs = ranked_epochs(frame, attempts)
+    drawn: list[dict[str, Figure | None]] = []
+    for number, comparison in enumerate(found[:MOST_COMPARISONS], 1):
+        if not comparison.ran:
+            drawn.append(dict.fromkeys(("seconds", "cores", "learning")))
+            continue
+        end = "" if number == 1 else f"_{number}"
+        drawn.append(
+            {
+                "seconds": figures.seconds_figure(comparison, name=f"seconds{end}", palette=palette),
+                "cores": figures.cores_figure(comparison, name=f"cores{end}", palette=palette),
+                "learning": figures.learning_figure(comparison, epochs=epochs, name=f"learning{end}", palette=palette),
+            }
+        )
+    order = figures.order_figure(attempts, configurations, name="order", palette=palette)
+    lines = _first_lines(found, attempts, run)
+    summary = {
+        "comparisons": [
+            {**verdict.as_json(comparison), "sentences": _said(comparison, run)} for comparison in found
+        ],
+        "run_id": run.run_id,
+        "profile": run.profile,
+        "first_lines": lines,
+    }
+    environment = _environment(attempts, run)
+    files = {
+        "verdict.json": _json(summary),
+        "environment.json": _json(environment),
+        "fits.csv": (",".join(FITS) + "\n").encode(),
+        "tests.csv": (",".join(TESTS) + "\n").encode(),
+        **sweeps.files(configurations),
+    }
+    for figure in [*(each for group in drawn for each in group.values()), order]:
+        files |= figure.files if figure else {}
+    files["report.html"] = _html(found, drawn, order, palette, attempts, run, baseline, environment, sorted(files)).encode()
+    return dict(sorted(files.items()))
+
+
+def first_lines(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) -> list[str]:
+    """For the terminal at the end of a run: the page's first sentences and its first table. In verdict.json too."""
+    _, attempts, _, found = _analysed(records, baseline)
+    return _first_lines(found, attempts, run)
+
+
+def _analysed(
+    records: pa.Table, baseline: BaselineSpec
+) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, list[Comparison]]:
+    import polars as pl
+
+    from report.comparison import compared
+    from report.verdict import comparisons
+
+    frame = pl.DataFrame(records)
+    attempts, configurations = compared(frame, baseline=baseline)
+    return frame, attempts, configurations, comparisons(configurations, baseline=baseline)
+
+
+def _said(comparison: Comparison, run: RunFacts) -> list[str]:
+    from report import sentences
+
+    machines = len({row["machine"] for row in comparison.ran})
+    return sentences.verdict(comparison, run=run, machines=machines)
+
+
+def _first_lines(found: list[Comparison], attempts: pl.DataFrame, run: RunFacts) -> list[str]:
+    from report import sentences
+
+    if not found:
+        return [f"Run {run.run_id} has no trial yet."]
+    first = found[0]
+    trusted = ". ".join(_capped(part) for part in sentences.trust(first, run=run, attempts=attempts))
+    lines = [*_said(first, run), "", *sentences.terminal_table(first), "", f"{trusted}."]
+    if len(found) > 1:
+        lines.append(f"1 of {len(found)} comparisons of equal work shown; the page has the others.")
+    if unfinished := _unfinished(attempts, run):
+        lines.append(unfinished)
+    return lines
+
+
+def _kept(text: str) -> Markup:
+    """Text for the page whose names and numbers with their units are not broken over two lines."""
+    from markupsafe import Markup, escape
+
+    pieces = re.split(r"((?<![\w.,-])[\d.,]+ (?:s|ms|min|%)(?!\w)|[^\s()]*\w-[^\s()]{1,30})", text)
+    whole = Markup('<span class="kept">{}</span>')
+    return Markup("").join(whole.format(piece) if n % 2 else escape(piece) for n, piece in enumerate(pieces))
+
+
+def _unfinished(attempts: pl.DataFrame, run: RunFacts) -> str:
+    done = int(attempts["counts"].sum())
+    if run.trials_planned is None or done >= run.trials_planned:
+        return ""
+    return f"The run is not finished: {done:,} of {run.trials_planned:,} trials so far."
+
+
+def _capped(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _environment(attempts: pl.DataFrame, run: RunFacts) -> dict[str, Any]:
+    order = attempts.select(
+        "platform", "dataset", "network", "solver", "precision", "batch_size", "data_fraction", "executors", "cores",
+        "threads", "memory_mib", "trial", "attempt", "outcome", "reason", "noisy", "other_load", "ranked", "seconds",
+        "started_at",
+    )  # fmt: skip
+    return {
+        "run_id": run.run_id,
+        "profile": run.profile,
+        "machine": run.machine,
+        "cpu": run.cpu,
+        "cores": run.cores,
+        "memory_gb": run.memory_gb,
+        "versions": dict(run.versions),
+        "commit": run.commit,
+        "settings": dict(run.settings),
+        "notes": list(run.notes),
+        "trial_order": [
+            {**row, "started_at": row["started_at"] and row["started_at"].isoformat()} for row in order.to_dicts()
+        ],
+    }
+
+
+def _json(value: dict[str, Any]) -> bytes:
+    return (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False, default=str) + "\n").encode()
+
+
+def _html(
+    found: list[Comparison],
+    drawn: list[dict[str, Figure | None]],
+    order: Figure | None,
+    palette: dict[str, tuple[str, str]],
+    attempts: pl.DataFrame,
+    run: RunFacts,
+    baseline: BaselineSpec,
+    environment: dict[str, Any],
+    files: list[str],
+) -> str:
+    from importlib.resources import files as resources
+
+    import jinja2
+
+    from report import sentences, words
+    from report.figures import PALETTE
+
+    folder = resources("report")
+    engine = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    engine.filters |= {"capped": _capped, "kept": _kept}
+    template = engine.from_string(folder.joinpath("page.html.j2").read_text(encoding="utf-8"))
+    tables = ["comparison.csv", "comparison.md", "epochs.csv", "epochs.parquet", *files]
+    return template.render(
+        css=folder.joinpath("page.css").read_text(encoding="utf-8"),
+        run=run,
+        baseline=baseline,
+        day=_days(attempts),
+        first=_screen(found[0], attempts, run) if found else None,
+        shown=[
+            {**_screen(comparison, attempts, run), "figures": figures}
+            for comparison, figures in zip(found, drawn, strict=False)
+        ],
+        total=len(found),
+        rest=[_said(comparison, run)[0] for comparison in found[MOST_COMPARISONS:][:40]],
+        order=order,
+        place={name: PALETTE.index(colour) for name, (colour, _) in palette.items()},
+        unfinished=_unfinished(attempts, run),
+        lost=_lost(attempts),
+        environment=environment,
+        downloads=[name for name in tables if "/" not in name],
+        pictures=[name for name in tables if name.startswith("figures/")],
+        sentences=sentences,
+        words=words,
+    )
+
+
+def _screen(comparison: Comparison, attempts: pl.DataFrame, run: RunFacts) -> dict[str, Any]:
+    """What the first screen and the sections say of one class of equal work."""
+    from report import sentences, words
+
+    slowest = max((each.best["rank_by"] for each in comparison.standings if each.best is not None), default=None)
+    return {
+        "comparison": comparison,
+        "heading": f"{words.work(comparison.work)}, {words.solver(comparison.work)}",
+        "share": words.rows(comparison.work, of=run.rows_of.get(comparison.work["dataset"])),
+        "period": words.period(comparison.work, by_pass=comparison.by_pass),
+        "said": _said(comparison, run),
+        "trust": sentences.trust(comparison, run=run, attempts=attempts),
+        "standings": [
+            {
+                "standing": each,
+                "cells": sentences.table_row(comparison, each),
+                "share": None if each.best is None else 100 * each.best["rank_by"] / slowest,
+            }
+            for each in comparison.standings
+        ],
+        "tests": sentences.tests_said(comparison),
+        "not_run": sentences.grouped_by_status(comparison),
+        "factors": [
+            (words.title(each.platform), comparison.label(row), words.seconds(row["rank_by"], 3))
+            for each in comparison.standings
+            for row in each.factors
+        ],
+    }
+
+
+def _days(attempts: pl.DataFrame) -> str:
+    days = [str(moment.date()) for moment in (attempts["started_at"].min(), attempts["last_started_at"].max()) if moment]
+    return " to ".join(dict.fromkeys(days))
+
+
+def _lost(attempts: pl.DataFrame) -> list[dict[str, Any]]:
+    """Attempts that were kept and not ranked, though their configuration ran."""
+    import polars as pl
+
+    ran = pl.col("ranked").any().over("configuration")
+    return attempts.filter(ran & ~pl.col("ranked") & (pl.col("outcome") != "unavailable")).to_dicts()

@@ -1,0 +1,348 @@
+"""What may be said, in whole sentences: never more than the statistics do. The page and the terminal say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from report.verdict import PLAIN, Comparison, Row, Standing, Test
+from report.words import (
+    chance,
+    counted,
+    distinct_seconds,
+    listed,
+    percent,
+    period,
+    resources,
+    rows,
+    seconds,
+    seconds_between,
+    signed_percent,
+    solver,
+    times,
+    times_between,
+    title,
+    work,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from report.facts import RunFacts
+
+MOST_OTHERS = 3
+
+
+def verdict(comparison: Comparison, *, run: RunFacts, machines: int = 1) -> list[str]:
+    """The answer, first sentence first."""
+    fastest = comparison.fastest
+    if fastest is None or fastest.best is None:
+        reasons = "; ".join(f"{title(standing.platform)} {standing.reason}" for standing in comparison.standings)
+        return [f"{_task(comparison, run)} was trained on no platform: {reasons}."]
+    others = [standing for standing in comparison.standings[1:] if standing.best is not None]
+    said = [_first(comparison, fastest, others, run, machines)]
+    slower = [standing for standing in others if not _is_tied(comparison, standing)]
+    said += [_other(comparison, fastest, standing) for standing in slower[:MOST_OTHERS]]
+    if len(slower) > MOST_OTHERS:
+        said.append(f"{MOST_OTHERS} of {len(slower)} slower platforms are named here; the table has all.")
+    said += [text for text in (_surely(comparison, fastest, others), _cost(comparison)) if text]
+    return said
+
+
+def trust(comparison: Comparison, *, run: RunFacts, attempts: pl.DataFrame) -> list[str]:
+    """How many trials there were, which were noisy, what did not run and why, and how much of the data it was."""
+    mine = _attempts_of(comparison, attempts)
+    ranked = mine.filter(mine["ranked"])
+    counts = sorted({row["trials"] for row in comparison.ran})
+    each = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}" if counts else "0"
+    parts = [f"{each} {'trial' if counts == [1] else 'trials'} each, {ranked.height:,} in all"] if counts else ["no trial ran"]
+    noisy = int(ranked["noisy"].sum())
+    if counts:
+        parts.append(f"{noisy} of {ranked.height} noisy" if noisy else "none noisy")
+    for outcome in ("failed", "diverged", "tainted"):
+        mine_lost = mine.filter(mine["counts"] & (mine["outcome"] == outcome)).height
+        if mine_lost:
+            parts.append(f"{counted(mine_lost, 'trial')} {outcome}")
+    if any(row["warmup_kept"] for row in comparison.ran):
+        parts.append("one epoch a trial, so that the warm-up is in it")
+    parts += _missing(comparison)
+    if share := rows(comparison.work, of=run.rows_of.get(comparison.work["dataset"])):
+        parts.append(share)
+    parts.append(f"profile {run.profile}")
+    return parts
+
+
+def grouped_by_status(comparison: Comparison) -> dict[str, list[str]]:
+    """What has no number, by the reason; a platform that did nothing at all in one configuration goes by its name."""
+    tried: dict[str, int] = {}
+    for row in (*comparison.ran, *comparison.not_run):
+        tried[row["platform"]] = tried.get(row["platform"], 0) + 1
+    groups: dict[str, list[str]] = {}
+    for row in comparison.not_run:
+        name = title(row["platform"]) if tried[row["platform"]] == 1 else comparison.label(row)
+        groups.setdefault(row["status"], []).append(name)
+    return groups
+
+
+def _missing(comparison: Comparison, at_most: int = 3) -> list[str]:
+    """`not run: torch-cuda (no CUDA device)`."""
+    parts: dict[str, list[str]] = {}
+    for status, labels in grouped_by_status(comparison).items():
+        named = labels if len(labels) <= at_most else [*labels[: at_most - 1], f"{len(labels) - at_most + 1} more"]
+        what, _, reason = status.partition(": ")
+        parts.setdefault(what, []).append(listed(named) + (f" ({reason})" if reason else ""))
+    return [f"{what}: {'; '.join(texts)}" for what, texts in parts.items()]
+
+
+def _task(comparison: Comparison, run: RunFacts) -> str:
+    share = rows(comparison.work, of=run.rows_of.get(comparison.work["dataset"]))
+    inside = ", ".join(text for text in (share, solver(comparison.work)) if text)
+    return f"{work(comparison.work)} ({inside})"
+
+
+def _first(
+    comparison: Comparison, fastest: Standing, others: Sequence[Standing], run: RunFacts, machines: int
+) -> str:
+    where = "On this machine" if machines <= 1 else f"On these {machines} machines"
+    what = period(comparison.work, by_pass=comparison.by_pass)
+    best = fastest.best
+    assert best is not None
+    tied = [standing for standing in others if _is_tied(comparison, standing)]
+    if tied:
+        times_said = distinct_seconds([best["rank_by"], *(standing.best["rank_by"] for standing in tied if standing.best)])
+        named = [
+            f"{title(standing.platform)} ({said} {what}{_with(standing.best)})"
+            for standing, said in zip([fastest, *tied], times_said, strict=True)
+        ]
+        return f"{where}, no difference was found between the fastest for {_task(comparison, run)}: {listed(named)}."
+    said = seconds(best["rank_by"])
+    verb = "trains fastest" if others else "was trained only"
+    return f"{where}, {_task(comparison, run)} {verb} on {title(fastest.platform)}: {said} {what}{_with(best)}."
+
+
+def _with(row: Row | None) -> str:
+    text = resources(row) if row is not None else ""
+    return f" with {text}" if text else ""
+
+
+def _other(comparison: Comparison, fastest: Standing, standing: Standing) -> str:
+    best, first, against = standing.best, fastest.best, standing.against_fastest
+    assert best is not None and first is not None and against is not None
+    inside = [resources(best)] if resources(best) else []
+    if best["precision"] != first["precision"] and best["precision"]:
+        inside.append(best["precision"])
+    at = f" at its best ({', '.join(inside)})" if inside else ""
+    with_cores = ""
+    if best["total_cores"] is not None and first["total_cores"] is not None:
+        same = best["total_cores"] == first["total_cores"]
+        with_cores = " with as many cores" if same else f" with {counted(best['total_cores'], 'core')}"
+    _, said = distinct_seconds([first["rank_by"], best["rank_by"]])
+    long = times_between(against.value, against.low, against.high).replace("x", "x as long", 1)
+    return f"{title(standing.platform)}{at} needs {said}{with_cores}: {long}."
+
+
+def _is_tied(comparison: Comparison, standing: Standing) -> bool:
+    """Only the runner-up was tested against the fastest; what is slower than it in the mean is told as numbers."""
+    test = comparison.runner_up
+    return test is not None and test.right["platform"] == standing.platform and test.call == "does not"
+
+
+def _surely(comparison: Comparison, fastest: Standing, others: Sequence[Standing]) -> str:
+    test = comparison.runner_up
+    if test is None:
+        return "" if all(row["trials"] > 1 for row in comparison.ran) else _single(comparison)
+    pair = f"{comparison.label(test.left)} and {comparison.label(test.right)}" if not others else "the two fastest platforms"
+    if test.p is None or test.p_holm is None:
+        return _single(comparison)
+    tested = f"(Welch's test, {chance(test.p_holm)}{_corrected(comparison)})"
+    if test.call == "beats":
+        return f"The difference between {pair} is beyond doubt at the 5 % level {tested}."
+    if test.call == "too little":
+        return f"The difference between {pair} is beyond doubt at the 5 % level {tested}, and below 2 %: too little to matter."
+    return f"{_capped(pair)} may differ all the same: these trials cannot tell {tested}."
+
+
+def _corrected(comparison: Comparison) -> str:
+    tested = sum(test.p is not None for test in comparison.tests)
+    return f", Holm over {counted(tested, 'comparison')}" if tested > 1 else ""
+
+
+def _single(comparison: Comparison) -> str:
+    once = [row for row in comparison.ran if row["trials"] == 1]
+    if len(once) == len(comparison.ran):
+        return "Each configuration ran once: these are plain numbers, and how sure they are cannot be said."
+    return f"{counted(len(once), 'configuration')} ran only once: that comparison is of plain numbers, without a test."
+
+
+def _cost(comparison: Comparison) -> str:
+    """COST: from how many cores on each platform beats the baseline."""
+    baseline = comparison.baseline
+    if baseline is None:
+        return f"{_capped(comparison.no_baseline)}." if comparison.no_baseline else ""
+    others = [each for each in comparison.standings if each.best is not None and each.platform != baseline["platform"]]
+    if not others:
+        return ""
+    name = f"{title(baseline['platform'])}{_with(baseline)} ({seconds(baseline['rank_by'])})"
+    plain = " In plain numbers:" if all(each.reason.endswith(PLAIN) for each in others) else ""
+    won = [_won(each) for each in others if _beats(each)]
+    lost = [_lost(comparison, each) for each in others if not _beats(each)]
+    said = [f"the baseline, {name}, is beaten by {listed(won)}"] if won else []
+    if lost:
+        what = "it" if won else f"the baseline, {name}"
+        said.append(f"{listed(lost)} did not beat {what}")
+    text = "; ".join(said)
+    return f"{plain} {text if plain or not won else _capped(text)}.".strip()
+
+
+def _beats(standing: Standing) -> bool:
+    return standing.cost_cores is not None or standing.reason.startswith("it beats")
+
+
+def _won(standing: Standing) -> str:
+    if standing.cost_cores is None:
+        return title(standing.platform)
+    return f"{title(standing.platform)} from {counted(standing.cost_cores, standing.cost_unit[:-1])} on"
+
+
+def _lost(comparison: Comparison, standing: Standing) -> str:
+    column = "executors" if standing.cost_unit == "executors" else "total_cores"
+    mine = [test.left for test in comparison.tests if test.against == "baseline"]
+    sizes = sorted({row[column] for row in mine if row["platform"] == standing.platform and row[column] is not None})
+    if not sizes:
+        return title(standing.platform)
+    unit = standing.cost_unit[:-1] if sizes == [1] else standing.cost_unit
+    return f"{title(standing.platform)} with {listed([f'{size:,}' for size in sizes], 'or')} {unit}"
+
+
+def _capped(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+# Sentences below the figures: what each shows in this run.
+
+
+def of_seconds(comparison: Comparison, shown: int) -> str:
+    first, last = comparison.ran[0], comparison.ran[-1]
+    low, high = distinct_seconds([first["rank_by"], last["rank_by"]])
+    what = period(comparison.work, by_pass=comparison.by_pass)
+    head = f"{counted(len(comparison.ran), 'configuration')}" if shown == len(comparison.ran) else (
+        f"{shown} of {len(comparison.ran)} configurations shown"
+    )
+    if len(comparison.ran) == 1:
+        return f"The only configuration that ran, {comparison.label(first)}, needs {low} {what}."
+    return (
+        f"{head}: from {comparison.label(first)} with {low} {what} to {comparison.label(last)} with {high}, "
+        f"{times(last['rank_by'] / first['rank_by'])} as long."
+    )
+
+
+def of_cores(comparison: Comparison) -> str:
+    """For each platform, what more cores brought."""
+    said = []
+    for standing in comparison.standings:
+        if standing.best is None:
+            continue
+        mine = [
+            row
+            for row in comparison.ran
+            if row["platform"] == standing.platform
+            and (row["precision"], row["gradient"]) == (standing.best["precision"], standing.best["gradient"])
+            and row["total_cores"] is not None
+        ]
+        sizes = sorted({row["total_cores"] for row in mine})
+        if len(sizes) < 2:
+            continue
+        few = min((row for row in mine if row["total_cores"] == sizes[0]), key=lambda row: row["rank_by"])
+        many = min((row for row in mine if row["total_cores"] == sizes[-1]), key=lambda row: row["rank_by"])
+        said.append(
+            f"{title(standing.platform)} is {times(few['rank_by'] / many['rank_by'])} as fast with "
+            f"{counted(sizes[-1], 'core')} as with {sizes[0]}"
+        )
+    return f"{'; '.join(said)}." if said else "No platform ran with more than one number of cores."
+
+
+def of_learning(curves: Sequence[dict[str, Any]]) -> str:
+    """Where each platform's line ends."""
+    said = []
+    for curve in curves[:MOST_OTHERS]:
+        last = [text for text in (_loss(curve), _accuracy(curve)) if text]
+        said.append(
+            f"{title(curve['platform'])} ends after {counted(curve['epochs'], 'epoch')} and {seconds(curve['seconds'])}"
+            + (f" at {listed(last)}" if last else "")
+        )
+    if len(curves) > MOST_OTHERS:
+        said.append(f"{len(curves) - MOST_OTHERS} more are in the table")
+    return f"{'; '.join(said)}."
+
+
+def _loss(curve: dict[str, Any]) -> str:
+    return "" if curve["loss"] is None else f"a loss of {curve['loss']:.3g}"
+
+
+def _accuracy(curve: dict[str, Any]) -> str:
+    return "" if curve["accuracy"] is None else f"{percent(curve['accuracy'])} of the test rows right"
+
+
+def of_order(deviations: Sequence[float], *, noisy: int, total: int) -> str:
+    if not deviations:
+        return "No trial can be compared with another of its configuration."
+    shown = "" if len(deviations) == total else f"{len(deviations):,} of {total:,} trials shown: "
+    spread = f"between {signed_percent(min(deviations))} and {signed_percent(max(deviations))}"
+    loud = "none of them was noisy" if not noisy else f"{noisy} of them {'was' if noisy == 1 else 'were'} noisy"
+    return (
+        f"{shown}{counted(len(deviations), 'trial')} {'lies' if len(deviations) == 1 else 'lie'} "
+        f"{spread} of the mean of their configuration; {loud}."
+    )
+
+
+# The terminal.
+
+
+def terminal_table(comparison: Comparison) -> list[str]:
+    """The first screen's small table as plain text."""
+    heads = ("platform", "at its best", "seconds", "95 % interval", "x fastest", "COST")
+    lines = [heads, *(table_row(comparison, standing) for standing in comparison.standings)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
+    return ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+
+
+def table_row(comparison: Comparison, standing: Standing) -> tuple[str, ...]:
+    best, against = standing.best, standing.against_fastest
+    if best is None or against is None:
+        return (title(standing.platform), standing.reason, "", "", "", "")
+    at = ", ".join(text for text in (resources(best), best["precision"] or "") if text)
+    first = comparison.fastest is not None and comparison.fastest.platform == standing.platform
+    inside = "" if comparison.by_pass else seconds_between(best["ci_low"], best["ci_high"])
+    ratio = "" if first else times_between(against.value, against.low, against.high)
+    return (title(standing.platform), at, seconds(best["rank_by"], 3), inside, ratio, cost(comparison, standing))
+
+
+def cost(comparison: Comparison, standing: Standing) -> str:
+    if comparison.baseline is None:
+        return "no baseline"
+    if standing.platform == comparison.baseline["platform"]:
+        return "baseline"
+    if standing.cost_cores is not None:
+        return counted(standing.cost_cores, standing.cost_unit[:-1])
+    return "beats it" if _beats(standing) else standing.reason
+
+
+def tests_said(comparison: Comparison) -> list[tuple[str, str, str, str]]:
+    """The planned comparisons, a line each."""
+    calls = {
+        "beats": "faster",
+        "does not": "no difference found",
+        "too little": "faster by less than 2 %",
+        "plain faster": "faster in plain numbers",
+        "plain slower": "not faster in plain numbers",
+    }
+    return [(comparison.label(test.left), comparison.label(test.right), _p(test), calls[test.call]) for test in comparison.tests]
+
+
+def _p(test: Test) -> str:
+    return "no test" if test.p_holm is None else chance(test.p_holm).removeprefix("p ").removeprefix("= ")
+
+
+def _attempts_of(comparison: Comparison, attempts: pl.DataFrame) -> pl.DataFrame:
+    numbers = [row["configuration"] for row in (*comparison.ran, *comparison.not_run)]
+    return attempts.filter(attempts["configuration"].is_in(numbers))

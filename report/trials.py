@@ -1,0 +1,104 @@
+"""From epoch records to trials, the statistical unit: which attempt counts, whether it may be ranked, and its value."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from models.record import IDENTITY
+
+# A record of a trial that never started may lack these; nothing else of its configuration.
+LEARNT_BY_RUNNING = ("rows", "machine_memory_gb", "workers", "nodes")
+ATTEMPT = ("configuration", "trial", "attempt")
+
+
+def trials(records: pl.DataFrame) -> pl.DataFrame:
+    """A row for each attempt at a trial, in the order in which they ran; `counts` marks the last attempt of a trial.
+
+    `seconds` is the mean of its epochs without the warm-up, where it has others; only a `ranked` one has a say.
+    """
+    named = _with_configuration(_completed(records)).with_row_index("row")
+    timed = pl.col("seconds").is_finite() & (pl.col("seconds") > 0)
+    lasting = timed & (~pl.col("warmup") | (pl.col("warmup") | ~timed).all().over(ATTEMPT))
+    bad_loss = pl.col("loss").is_not_null() & ~pl.col("loss").is_finite()
+    epochs = named.with_columns(lasting=lasting.fill_null(False), bad_loss=bad_loss)
+    kept = pl.col("lasting")
+    attempts = epochs.group_by(ATTEMPT, maintain_order=True).agg(
+        *(pl.col(name).first() for name in IDENTITY),
+        pl.col("row").min(),
+        pl.col("started_at").min(),
+        pl.col("started_at").max().alias("last_started_at"),
+        _worst_outcome().alias("outcome"),
+        pl.col("reason").drop_nulls().last(),
+        (pl.col("noisy").any()).alias("noisy"),
+        pl.col("other_load").max(),
+        pl.col("epoch").filter(pl.col("bad_loss")).min().alias("diverged_at"),
+        pl.col("bad_loss").any(),
+        kept.sum().alias("epochs"),
+        (pl.col("warmup") & kept).any().alias("warmup_kept"),
+        pl.col("seconds").filter(kept).mean(),
+        (pl.col("seconds").filter(kept).sum() / pl.col("passes").filter(kept).sum()).alias("seconds_per_pass"),
+        (pl.col("passes").filter(kept).mean()).alias("passes_per_epoch"),
+        (pl.col("updates").filter(pl.col("seconds").is_not_null()).mean()).alias("updates_per_epoch"),
+        pl.col("epochs_requested").drop_nulls().last(),
+        pl.col("loss").drop_nulls().last(),
+        pl.col("test_accuracy").drop_nulls().last().alias("final_accuracy"),
+        pl.col("startup_seconds").drop_nulls().first(),
+        pl.col("price_per_hour").drop_nulls().first(),
+    )
+    diverged = pl.col("outcome").eq("ok") & pl.col("bad_loss")
+    counts = (pl.col("attempt").fill_null(1) == pl.col("attempt").fill_null(1).max()).over("configuration", "trial")
+    return (
+        attempts.with_columns(outcome=pl.when(diverged).then(pl.lit("diverged")).otherwise("outcome"), counts=counts)
+        .with_columns(
+            seconds_per_pass=pl.when(pl.col("seconds_per_pass").is_finite()).then("seconds_per_pass"),
+            reason=_plain_reason(),
+            ranked=pl.col("counts") & pl.col("outcome").eq("ok") & pl.col("seconds").is_not_null(),
+        )
+        .sort("row")
+    )
+
+
+def ranked_epochs(records: pl.DataFrame, attempts: pl.DataFrame) -> pl.DataFrame:
+    """The records of the ranked trials, with the number of their configuration."""
+    ranked = attempts.filter("ranked").select(ATTEMPT)
+    return _with_configuration(_completed(records)).join(ranked, on=ATTEMPT, how="semi", nulls_equal=True)
+
+
+def _completed(records: pl.DataFrame) -> pl.DataFrame:
+    """A trial that failed before it knew its rows or its nodes still belongs to its configuration."""
+    rest = [name for name in IDENTITY if name not in LEARNT_BY_RUNNING]
+    records = records.with_columns(_filled(name, rest) for name in LEARNT_BY_RUNNING)
+    fraction_known = pl.col("data_fraction").is_not_null()
+    same_share = _filled("rows", ["run_id", "dataset", "data_fraction"])
+    return records.with_columns(rows=pl.when(fraction_known).then(same_share).otherwise("rows"))
+
+
+def _filled(name: str, over: list[str]) -> pl.Expr:
+    known = pl.col(name).drop_nulls()
+    return pl.col(name).fill_null(pl.when(known.n_unique() == 1).then(known.max()).over(over)).alias(name)
+
+
+def _with_configuration(records: pl.DataFrame) -> pl.DataFrame:
+    """Number the configurations in the order of their first record."""
+    configurations = records.select(IDENTITY).unique(maintain_order=True).with_row_index("configuration")
+    return records.join(configurations, on=list(IDENTITY), how="left", nulls_equal=True, maintain_order="left")
+
+
+def _worst_outcome() -> pl.Expr:
+    expression = pl.when(pl.col("tainted").any() | pl.col("outcome").eq("tainted").any()).then(pl.lit("tainted"))
+    for outcome in ("failed", "diverged", "unavailable"):
+        expression = expression.when(pl.col("outcome").eq(outcome).any()).then(pl.lit(outcome))
+    return expression.otherwise(pl.lit("ok"))
+
+
+def _plain_reason() -> pl.Expr:
+    """Why a trial has no number, without the words that the status puts before it."""
+    bare = pl.col("reason").str.replace(r"^(?i)\s*(not run|failed|tainted|diverged):\s*", "").str.strip_chars(" .")
+    epoch = pl.format("diverged at epoch {}", pl.col("diverged_at"))
+    return (
+        pl.when(pl.col("outcome").eq("diverged"))
+        .then(pl.coalesce(epoch, pl.when(bare.str.starts_with("diverged")).then(bare), pl.lit("diverged")))
+        .when(pl.col("outcome").eq("ok") & pl.col("seconds").is_null())
+        .then(pl.coalesce(bare, pl.lit("no time was recorded")))
+        .otherwise(bare)
+    )

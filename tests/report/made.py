@@ -1,0 +1,164 @@
+"""Outcomes as a run of the quick profile leaves them, made from a seed: what the report's tests are fed."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from models.outcome import Outcome
+from models.record import EpochRecord
+from models.spec import Hyperparameters, Network, Resources, TrialSpec
+from report.facts import BaselineSpec, RunFacts
+
+BASELINE = BaselineSpec(platform="torch-cpu", precision="float32", threads=1)
+RUN = RunFacts(
+    run_id="quick-made",
+    profile="quick",
+    machine="made",
+    cpu="A processor that was made up",
+    cores=2,
+    memory_gb=24.0,
+    versions={"python": "3.11", "torch": "2.13.0", "pyspark": "4.3.0"},
+    commit="0000000",
+    settings={"profile.quick.trials": 3, "profile.quick.platforms": ["torch-cpu", "torch-cuda", "mllib"]},
+    rows_of={"mnist": 60_000},
+)
+START = datetime(2025, 3, 1, 9, 0, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A configuration and how it turns out: seconds of an epoch, or why there are none."""
+
+    platform: str
+    seconds: float | None = None
+    unavailable: str | None = None
+    dataset: str = "mnist"
+    sizes: tuple[int, ...] = (784, 1024, 10)
+    solver: str = "gd"
+    batch_size: int | None = None
+    precision: str = "float32"
+    gradient: str | None = "autograd"
+    executors: int | None = None
+    cores: int | None = None
+    threads: int | None = None
+    device: str = "cpu"
+    data_fraction: float = 0.25
+    rows: int = 15_000
+    passes: int = 1
+    loss: bool = True
+
+
+def mllib(executors: int, cores: int, seconds: float | None, *, unavailable: str | None = None) -> Made:
+    return Made(
+        platform="mllib", executors=executors, cores=cores, seconds=seconds, unavailable=unavailable,
+        precision="float64", gradient=None,
+    )  # fmt: skip
+
+
+def torch(threads: int, seconds: float | None, **more: object) -> Made:
+    return replace(Made(platform="torch-cpu", threads=threads, seconds=seconds), **more)  # type: ignore[arg-type]
+
+
+QUICK = (
+    torch(1, 0.52),
+    torch(2, 0.33),
+    Made(platform="torch-cuda", device="cuda", unavailable="no CUDA device"),
+    mllib(1, 1, 3.9),
+    mllib(2, 1, 2.1),
+    mllib(1, 2, 2.3),
+    mllib(2, 2, None, unavailable="2 executors x 2 cores = 4 cores exceed the 2 of this machine"),
+)
+
+
+def outcomes(
+    configurations: Iterable[Made] = QUICK, *, trials: int = 3, epochs: int = 5, noise: float = 0.015, seed: int = 0
+) -> list[Outcome]:
+    """In shuffled complete blocks, as the pipeline runs them."""
+    generator = random.Random(seed)
+    made = list(configurations)
+    found: list[Outcome] = []
+    for trial in range(1, trials + 1):
+        for each in generator.sample(made, len(made)):
+            factor = 1 + generator.gauss(0, noise)
+            found.append(outcome(each, trial=trial, epochs=epochs, factor=factor, position=len(found), jitter=noise / 3))
+    return found
+
+
+def outcome(
+    made: Made, *, trial: int = 1, attempt: int = 1, epochs: int = 5, factor: float = 1.0, position: int = 0, jitter: float = 0.0
+) -> Outcome:
+    spec = TrialSpec(
+        platform=made.platform,
+        dataset=made.dataset,
+        data="mnist-00000000",
+        network=Network(sizes=made.sizes),
+        resources=Resources(executors=made.executors, cores=made.cores, threads=made.threads, device=made.device),
+        hyperparameters=Hyperparameters(
+            solver=made.solver, learning_rate=0.5, precision=made.precision, gradient=made.gradient,
+            batch_size=made.batch_size, epochs=epochs,
+        ),
+        data_fraction=made.data_fraction,
+        trial=trial,
+        attempt=attempt,
+        seed=trial,
+    )  # fmt: skip
+    ending = "ok" if made.unavailable is None else "unavailable"
+    empty = EpochRecord(
+        run_id=RUN.run_id, unit="epoch", machine=RUN.machine, machine_memory_gb=24.0, dataset=made.dataset,
+        network=spec.network.name, platform=made.platform, solver=made.solver, learning_rate=0.5,
+        precision=made.precision, gradient=made.gradient, batch_size=made.batch_size, data_fraction=made.data_fraction,
+        executors=made.executors, cores=made.cores, threads=made.threads, device=made.device, trial=trial,
+        attempt=attempt, seed=trial, epochs_requested=epochs, outcome=ending, reason=made.unavailable,
+        started_at=START + timedelta(seconds=30 * position),
+    )  # fmt: skip
+    records = (empty,) if made.seconds is None else tuple(
+        _epoch(made, empty, epoch, factor=factor, jitter=jitter) for epoch in range(1, epochs + 1)
+    )
+    return Outcome(
+        spec=spec, outcome=ending, reason=made.unavailable, noisy=False, invocation="made", position=position, note=None,
+        records=records,
+    )  # fmt: skip
+
+
+def _epoch(made: Made, empty: EpochRecord, epoch: int, *, factor: float, jitter: float) -> EpochRecord:
+    assert made.seconds is not None
+    wobble = 1 + jitter * math.sin(7 * epoch + empty.trial * 3 if empty.trial else 0)
+    updates = 1 if made.batch_size is None else math.ceil(made.rows / made.batch_size)
+    return replace(
+        empty,
+        rows=made.rows,
+        epoch=epoch,
+        passes=made.passes,
+        updates=updates,
+        samples=made.rows * made.passes,
+        parameters=814_090,
+        seconds=made.seconds * factor * wobble * (1.6 if epoch == 1 else 1.0),
+        clock="eventlog" if made.platform == "mllib" else "measured",
+        cpu_seconds=made.seconds,
+        startup_seconds=4.0 if made.platform == "mllib" else 0.2,
+        loss=2.3 * 0.93**epoch * (1.01 if made.platform == "mllib" else 1.0) if made.loss else None,
+        test_accuracy=_accuracy(made, epoch, empty.epochs_requested or epoch),
+        warmup=epoch == 1,
+        other_load=0.01,
+    )
+
+
+def _accuracy(made: Made, epoch: int, last: int) -> float | None:
+    if not made.loss or (made.platform == "mllib" and epoch != last):
+        return None
+    return 0.12 + 0.6 * (1 - 0.9**epoch) + (0.004 if made.platform == "mllib" else 0.0)
+
+
+def with_records(outcome: Outcome, **changes: object) -> Outcome:
+    """The same outcome with some fields of all its records changed."""
+    return replace(outcome, records=tuple(replace(record, **changes) for record in outcome.records))  # type: ignore[arg-type]
+
+
+def ended(outcome: Outcome, how: str, *, reason: str | None = None, epochs: int | None = None) -> Outcome:
+    """The same outcome, ended in another way after some epochs."""
+    kept = outcome.records[:epochs] if epochs else (replace(outcome.records[0], seconds=None, epoch=None, loss=None, rows=None, updates=None, passes=None, warmup=False),)
+    return replace(outcome, outcome=how, reason=reason, records=tuple(replace(record, outcome=how, reason=reason) for record in kept))

@@ -1,0 +1,214 @@
+"""The page in a real browser: it asks nothing of the network, fits every width, and no name can break it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from models.outcome import Outcome
+from report.merge import merged_files, records_table
+from report.page import FITS, report_files
+from tests.report.made import BASELINE, QUICK, RUN, Made, ended, mllib, outcomes, torch, with_records
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+CHROMIUM = shutil.which("chromium")
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--no-first-run",
+]  # fmt: skip
+
+
+def files(found: list[Outcome], **facts: Any) -> dict[str, bytes]:
+    return report_files(records_table(found), run=replace(RUN, **facts), baseline=BASELINE)
+
+
+@pytest.fixture(scope="module")
+def quick() -> dict[str, bytes]:
+    return files(outcomes())
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no chromium on PATH")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+def opened(browser: Browser, found: dict[str, bytes], folder: Path, **context: Any) -> tuple[Page, list[str]]:
+    """The page, and everything it complained of or asked for."""
+    for name, data in found.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    page = browser.new_context(**context).new_page()
+    trouble: list[str] = []
+    address = (folder / "report.html").as_uri()
+    page.on("request", lambda request: trouble.append(request.url) if request.url != address else None)
+    page.on("console", lambda message: trouble.append(message.text))
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.on("dialog", lambda dialog: (trouble.append(dialog.message), dialog.dismiss()))
+    page.goto(address)
+    return page, trouble
+
+
+def test_the_files(quick: dict[str, bytes]) -> None:
+    assert quick.keys() == {
+        "environment.json", "figures/cores.png", "figures/cores.svg", "figures/learning.png", "figures/learning.svg",
+        "figures/order.png", "figures/order.svg", "figures/seconds.png", "figures/seconds.svg", "fits.csv", "report.html",
+        "sweep_executors_mllib_mnist.csv", "sweep_threads_torch-cpu_mnist.csv", "tests.csv", "verdict.json",
+    }  # fmt: skip
+    assert len(quick["report.html"]) < 2_000_000
+    assert quick["fits.csv"].decode() == ",".join(FITS) + "\n"
+    assert quick["figures/seconds.png"].startswith(b"\x89PNG")
+    sweep = quick["sweep_executors_mllib_mnist.csv"].decode().splitlines()
+    assert sweep[0].startswith("executors,cores,")
+    assert [line.split(",")[:2] for line in sweep[1:]] == [["1", "1"], ["1", "2"], ["2", "1"], ["2", "2"]]
+
+
+def test_the_same_records_give_the_same_bytes(quick: dict[str, bytes]) -> None:
+    assert files(outcomes()) == quick
+
+
+def test_figures_stand_alone(quick: dict[str, bytes]) -> None:
+    for name in ("seconds", "cores", "learning", "order"):
+        text = quick[f"figures/{name}.svg"].decode()
+        assert "var(" not in text
+        assert "#010203" not in text
+        assert "http" not in text.replace("http://www.w3.org/", "")
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")])
+def test_the_page_in_a_browser(
+    browser: Browser, quick: dict[str, bytes], tmp_path: Path, width: int, scheme: str
+) -> None:
+    page, trouble = opened(browser, quick, tmp_path, viewport={"width": width, "height": 900}, color_scheme=scheme)
+    assert trouble == []
+    for details in page.query_selector_all("summary"):
+        details.click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    shown = page.locator(".picture > div:visible")
+    assert shown.count() == 4
+    assert {box.get_attribute("class") for box in shown.all()} == {"narrow" if width == 400 else "wide"}
+    ink = page.evaluate("getComputedStyle(document.body).color")
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (_light(paper) > _light(ink)) == (scheme == "light")
+    fills = page.evaluate("[...document.querySelectorAll('.picture > div text')].map(t => getComputedStyle(t).fill)")
+    assert ink in fills
+    assert trouble == []
+
+
+def test_no_label_leaves_its_figure(browser: Browser, quick: dict[str, bytes], tmp_path: Path) -> None:
+    for width in (400, 1280):
+        page, _ = opened(browser, quick, tmp_path, viewport={"width": width, "height": 900})
+        outside = page.evaluate(
+            """[...document.querySelectorAll('.picture > div text')].filter(t => {
+                const box = t.getBoundingClientRect();
+                return box.width && (box.left < 0 || box.right > document.documentElement.clientWidth);
+            }).map(t => t.textContent)"""
+        )
+        assert outside == []
+
+
+def test_headings_are_in_order_and_tables_have_scopes(browser: Browser, quick: dict[str, bytes], tmp_path: Path) -> None:
+    page, _ = opened(browser, quick, tmp_path)
+    levels = page.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map(h => +h.tagName[1])")
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert page.locator("th:not([scope])").count() == 0
+    assert page.locator("html").get_attribute("lang") == "en"
+    for figure in page.locator("[role=img]").all():
+        sentence = figure.locator("xpath=../figcaption").inner_text()
+        assert sentence in (figure.get_attribute("aria-label") or "")
+
+
+def test_every_link_leads_to_a_file(browser: Browser, quick: dict[str, bytes], tmp_path: Path) -> None:
+    whole = quick | merged_files(outcomes(), baseline=BASELINE)
+    page, _ = opened(browser, whole, tmp_path)
+    links = page.evaluate("[...document.querySelectorAll('a')].map(a => a.getAttribute('href'))")
+    assert set(links) == whole.keys() - {"report.html"}
+
+
+def test_the_first_screen_says_it_all(browser: Browser, quick: dict[str, bytes], tmp_path: Path) -> None:
+    page, _ = opened(browser, quick, tmp_path)
+    assert "trains fastest on torch-cpu: 0.33 s an epoch with 2 threads." in page.locator("h1").inner_text()
+    header = page.locator("header").inner_text()
+    for text in ("6.4x", "beyond doubt", "3 trials each, 15 in all", "None noisy", "no CUDA device", "15,000 of 60,000", "quick"):
+        assert text in header
+
+
+def test_hostile_names(browser: Browser, tmp_path: Path) -> None:
+    script = "<script>alert(1)</script>"
+    made = [
+        torch(1, 0.5),
+        replace(torch(2, 0.3), platform=script),
+        replace(torch(4, 0.3), platform="=cmd()"),
+        replace(torch(8, None), platform='"><img src=x onerror=alert(2)>', unavailable="</style><script>alert(3)</script>"),
+    ]
+    found = [with_records(each, dataset=f"csv:../{script}") for each in outcomes(made)]
+    evil = files(
+        found, run_id=script, profile="</title>" + script, cpu=script, versions={script: script},
+        settings={script: [script]}, notes=(script,), commit="javascript:alert(4)",
+    )  # fmt: skip
+    page, trouble = opened(browser, evil | merged_files(found, baseline=BASELINE), tmp_path)
+    assert trouble == []
+    assert page.locator("script").count() == 0
+    assert page.locator("img").count() == 0
+    assert script in page.locator("h1").inner_text()
+    assert "<script" not in evil["report.html"].decode()
+    assert all(re.fullmatch(r"[a-z0-9._/-]+", name) and ".." not in name for name in evil)
+
+
+
+CASES: dict[str, list[Outcome]] = {
+    "one trial": outcomes(trials=1),
+    "one epoch": outcomes(epochs=1),
+    "zero variance": outcomes(noise=0.0),
+    "one configuration": outcomes([torch(1, 0.5)]),
+    "nothing available": outcomes([made for made in QUICK if made.unavailable]),
+    "no losses": outcomes([replace(made, loss=False) for made in QUICK]),
+    "all failed": [ended(each, "failed", reason="boom") for each in outcomes()],
+    "one diverged": [ended(each, "diverged", epochs=2) if each.position == 4 else each for each in outcomes()],
+    "no cores": outcomes([Made(platform="torch-cuda", device="cuda", seconds=0.01)]),
+    "hours": outcomes([torch(1, 9000.0), mllib(1, 1, 86_000.0)]),
+    "microseconds": outcomes([torch(1, 3e-5), mllib(1, 1, 2e-3)]),
+    "two comparisons": outcomes([*QUICK, torch(2, 0.1, solver="sgd", batch_size=128)]),
+    "no outcome": [],
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_run_has_a_page(browser: Browser, tmp_path: Path, case: str) -> None:
+    page, trouble = opened(browser, files(CASES[case]), tmp_path, viewport={"width": 400, "height": 900})
+    assert trouble == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert page.locator("h1").count() == 1
+    text = page.locator("body").inner_text()
+    assert not re.search(r"\b(None|nan|NaN|inf|undefined|null)\b(?! noisy)", text)
+
+
+def test_whole_trainings_have_a_page() -> None:
+    found = [with_records(each, unit="training", epoch=None, warmup=False) for each in outcomes(epochs=1)]
+    assert "a training of 1 epoch" in files(found)["report.html"].decode()
+
+
+def test_nothing_is_left_out_silently(browser: Browser, tmp_path: Path) -> None:
+    made = [torch(n, 1 / n) for n in range(1, 31)] + [mllib(1, 1, 3.0)]
+    page, _ = opened(browser, files(outcomes(made, trials=2)), tmp_path)
+    assert "24 of 31 configurations shown" in page.locator("figcaption").first.inner_text()
+    assert page.locator("text=Spark MLlib").count() > 0
+
+
+def _light(colour: str) -> int:
+    return sum(int(part) for part in re.findall(r"\d+", colour)[:3])
