@@ -15,7 +15,8 @@ MOST_THREADS = 4
 
 def ahead(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
     """`map` in threads: Arrow and numpy release the interpreter while they read."""
-    threads = min(MOST_THREADS, len(os.sched_getaffinity(0)))
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = min(MOST_THREADS, cores)
     pending: collections.deque[concurrent.futures.Future[Result]] = collections.deque()
     with concurrent.futures.ThreadPoolExecutor(threads) as pool:
         for item in items:

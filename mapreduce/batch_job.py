@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import IO, Any, ClassVar
 
 from mrjob.compat import jobconf_from_env
+from mrjob.inline import InlineMRJobRunner
 from mrjob.job import MRJob
 
 from mapreduce.ahead import ahead
+from mapreduce.inline import InPlaceRunner
 from mapreduce.rows import LONGEST_LINE_BYTES, Declared, Origin, Rows, parse, read_batches, width
 from store.errors import DataError, YarnstickError
 
@@ -57,6 +59,10 @@ class BatchJob(MRJob):
         super().load_args(args)
         if not self.is_task():
             self.options.cmdenv = {"PYTHONPATH": "."} | (self.options.cmdenv or {})
+
+    def _runner_class(self) -> Any:
+        chosen = super()._runner_class()
+        return InPlaceRunner if chosen is InlineMRJobRunner else chosen
 
     def make_runner(self) -> Any:
         if not self.options.local_tmp_dir:

@@ -47,7 +47,8 @@ def accuracy(layers: list[Layer], features: NDArray[np.floating], labels: NDArra
     for start in range(0, len(features), EVALUATION_ROWS):
         values = features[start : start + EVALUATION_ROWS]
         for weights, bias in layers[:-1]:
-            values = 1 / (1 + np.exp(-(values @ weights.T + bias)))
+            with np.errstate(over="ignore"):  # of a large negative number, whose sigmoid is 0
+                values = 1 / (1 + np.exp(-(values @ weights.T + bias)))
         weights, bias = layers[-1]
         right += int(np.count_nonzero((values @ weights.T + bias).argmax(1) == labels[start : start + EVALUATION_ROWS]))
     return right / len(features)

@@ -12,6 +12,7 @@ from models.spec import TrialSpec
 OUTCOME = "outcome.json"
 EVENTS = "events.jsonl"
 EVENT_LOGS = "eventlog"
+LOG = "log.txt"  # of a failed one: the last that its process wrote
 # These need no further attempt in any invocation; failed and unavailable hold for one invocation only.
 SETTLED = ("ok", "diverged")
 

@@ -15,7 +15,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,17 +23,18 @@ from socket import gethostname
 from typing import Any, BinaryIO
 
 import msgspec
-import psutil
 
 from models.dataset import Dataset
 from models.probes import OtherLoad, cpu_name
 from models.protocol import Epoch, Platform, Surroundings, platform
-from models.record import EpochRecord
+from models.record import COLUMNS, EpochRecord
 from models.spec import TrialSpec
 from store.errors import YarnstickError
 
 POLL_SECONDS = 0.02
 PARENT_SECONDS = 0.5
+# What a record takes over from the platform as it is.
+MEASURED = tuple(field.name for field in fields(Epoch) if field.name in COLUMNS and field.name != "tainted")
 VERSIONED = ("yarnstick", "pyspark", "torch", "numpy", "pyarrow")
 
 
@@ -102,7 +103,8 @@ def base_record(spec: TrialSpec, *, run_id: str, machine: str) -> EpochRecord:
         executors=r.executors,
         cores=r.cores,
         memory_mib=r.memory_mib,
-        workers=r.workers,
+        workers=r.workers or 1,
+        nodes=1,
         threads=r.threads,
         deploy_mode=r.deploy_mode,
         device=r.device,
@@ -128,14 +130,17 @@ def _trial(spec: TrialSpec, session: Session, platforms: dict[str, Platform]) ->
         if why := trainer.unavailable(spec):
             outcome, reason = "unavailable", why
         else:
+            epoch = None
             for epoch in trainer.train(spec, session.datasets[spec.data]):
                 note = note or epoch.note
                 if epoch.tainted:
                     outcome, reason = "tainted", epoch.tainted
-                yield Event(kind="epoch", slug=spec.slug, record=_epoch_record(base, epoch, spec))
+                yield Event(kind="epoch", slug=spec.slug, record=_epoch_record(base, epoch))
                 if epoch.loss is not None and not math.isfinite(epoch.loss):
                     outcome, reason = "diverged", f"diverged at epoch {epoch.epoch}"
                     break
+            if epoch is None:
+                outcome, reason = "failed", f"{spec.platform} ended without an epoch"
     except YarnstickError as error:
         outcome, reason = "failed", str(error)
     except Exception as error:
@@ -158,8 +163,6 @@ def _record(spec: TrialSpec, session: Session) -> EpochRecord:
         base_record(spec, run_id=session.run_id, machine=session.machine),
         machine_memory_gb=session.machine_memory_gb,
         rows=session.datasets[spec.data].rows(spec.data_fraction),
-        nodes=1,
-        workers=spec.resources.workers or 1,
         session=session.session,
         host=gethostname(),
         cpu=cpu_name(),
@@ -169,19 +172,9 @@ def _record(spec: TrialSpec, session: Session) -> EpochRecord:
     )
 
 
-def _epoch_record(base: EpochRecord, epoch: Epoch, spec: TrialSpec) -> EpochRecord:
-    return replace(
-        base,
-        **{
-            name: getattr(epoch, name)
-            for name in Epoch.__dataclass_fields__
-            if name in EpochRecord.__dataclass_fields__ and name != "tainted"
-        },
-        **epoch.ledger,
-        warmup=epoch.epoch == 1,
-        tainted=epoch.tainted is not None,
-        stopped_early=False,
-    )
+def _epoch_record(base: EpochRecord, epoch: Epoch) -> EpochRecord:
+    measured: dict[str, Any] = {name: getattr(epoch, name) for name in MEASURED} | epoch.ledger
+    return replace(base, **measured, warmup=epoch.epoch == 1, tainted=epoch.tainted is not None)
 
 
 def _versions() -> dict[str, str]:
@@ -212,7 +205,7 @@ def _end_with(parent: int) -> None:
     """Nobody reads what an orphan measures: when the parent is gone, this process group goes too."""
 
     def watch() -> None:
-        while psutil.pid_exists(parent):
+        while os.getppid() == parent:  # a dead parent that nobody waited for still has its id, but no children
             time.sleep(PARENT_SECONDS)
         os.killpg(os.getpgid(0), signal.SIGKILL)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 EXECUTORS_SECONDS = 120.0
+ITERATIONS = "iterations.log"
 PACKAGES = ("store", "models")  # what tasks on executors import
 # One BLAS thread a task slot: a multithreaded BLAS would make the sweep of cores a lie.
 ONE_THREAD = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
@@ -30,6 +31,7 @@ class SparkApplication:
             raise TrialError("a Spark trial needs executors, cores and memory_mib")
         self.resources = resources
         self._event_logs = surroundings.archives
+        self._iterations = surroundings.work / ITERATIONS
         self.session = self._start(surroundings)
         self._wait_for_executors(resources.executors)
         self.session.sparkContext.addPyFile(str(_own_code(surroundings.work)))
@@ -50,6 +52,14 @@ class SparkApplication:
         linalg = self.session.sparkContext._jvm.org.apache.spark.ml.linalg  # type: ignore[union-attr]
         scala_object = getattr(getattr(linalg, "BLAS$"), "MODULE$")
         return str(scala_object.nativeBLAS().getClass().getSimpleName())
+
+    def iterations(self, *, since: float) -> list[float]:
+        """When l-bfgs said that it had done an iteration, in seconds of the driver's wall clock."""
+        if not self._iterations.exists():
+            return []
+        told = (line.partition(" ") for line in self._iterations.read_text(encoding="utf-8").splitlines())
+        ends = [int(millis) / 1000 for millis, _, what in told if what.startswith("Val and Grad Norm")]
+        return [end for end in ends if end >= since]
 
     def stop(self) -> None:
         self.session.stop()
@@ -127,16 +137,27 @@ def _own_code(work: Path) -> Path:
 
 
 def _log4j(work: Path) -> Path:
-    """Spark's own log goes to a file of the session, so that the terminal shows ours."""
+    """Spark's own log goes to a file of the session, and what l-bfgs tells of its iterations to another."""
     target = work / "log4j2.properties"
     target.write_text(
-        "rootLogger.level = warn\n"
-        "rootLogger.appenderRef.file.ref = file\n"
-        "appender.file.type = File\n"
-        "appender.file.name = file\n"
-        f"appender.file.fileName = {work / 'spark.log'}\n"
-        "appender.file.layout.type = PatternLayout\n"
-        "appender.file.layout.pattern = %d{ISO8601} %p %c{1}: %m%n%throwable{short}\n",
+        f"""
+rootLogger.level = warn
+rootLogger.appenderRef.spark.ref = spark
+logger.breeze.name = breeze.optimize
+logger.breeze.level = info
+logger.breeze.additivity = false
+logger.breeze.appenderRef.iterations.ref = iterations
+appender.spark.type = File
+appender.spark.name = spark
+appender.spark.fileName = {work / "spark.log"}
+appender.spark.layout.type = PatternLayout
+appender.spark.layout.pattern = %d{{ISO8601}} %p %c{{1}}: %m%n%throwable{{short}}
+appender.iterations.type = File
+appender.iterations.name = iterations
+appender.iterations.fileName = {work / ITERATIONS}
+appender.iterations.layout.type = PatternLayout
+appender.iterations.layout.pattern = %d{{UNIX_MILLIS}} %m%n
+""",
         encoding="utf-8",
     )
     return target

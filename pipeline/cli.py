@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -17,6 +17,7 @@ from store.errors import SettingError, YarnstickError
 if TYPE_CHECKING:
     from pipeline.config import Settings
     from pipeline.experiment import Experiment
+    from pipeline.progress import Progress
 
 INTERRUPTED = 130
 
@@ -70,20 +71,25 @@ def run(
     set_: SetOption = None,
 ) -> None:
     """Measure all trials of a profile and report: the main job."""
-    from pipeline.experiment import experiment, new_run_id, unfinished_run
+    from pipeline.experiment import experiment, new_run_id, read_run, unfinished_run
     from pipeline.progress import Progress
 
     settings, given = _settings(profile, store, set_)
     resumed = None if run_id or fresh else unfinished_run(settings)
     name = run_id or resumed or new_run_id(profile)
     measured = experiment(profile, name, given)
-    measured.begin()
-    Progress(measured).attach(resumed=resumed is not None)
+    if fresh and read_run(measured.store, name) is not None:
+        raise SettingError(f"run {name} is there already; leave out --fresh to continue it, or give another --run-id")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    progress = None
     try:
+        measured.begin()
+        progress = Progress(measured)
+        progress.attach(resumed=resumed is not None)
         succeeded = _build(profile, name, given)
     except KeyboardInterrupt:
-        _interrupted(measured)
+        _interrupted(measured, progress)
+    progress.total()
     if measured.trials.outcomes():
         _tell(measured)
     if not succeeded:
@@ -159,16 +165,20 @@ def _build(profile: str, run_id: str, settings: str) -> bool:
     return bool(result.status in (luigi.LuigiStatusCode.SUCCESS, luigi.LuigiStatusCode.SUCCESS_WITH_RETRY))
 
 
-def _interrupted(run: Experiment) -> None:
+def _interrupted(run: Experiment, progress: Progress | None) -> NoReturn:
     """What was measured is reported; the rest is for the next call."""
     from pipeline.reporting import merge, report
 
     run.abort()
+    if progress is not None:
+        progress.clear()
+        progress.total()
     if run.trials.outcomes():
         merge(run)
         report(run)
         _tell(run)
-    print(f"Interrupted; yarnstick run --run-id {run.run_id} continues with the trials that are missing.", file=sys.stderr)
+    following = f"the same command with --run-id {run.run_id} continues with the trials that are missing"
+    print(f"Interrupted; {following}.", file=sys.stderr)
     raise typer.Exit(INTERRUPTED)
 
 

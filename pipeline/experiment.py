@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import re
@@ -9,12 +10,13 @@ import subprocess
 import time
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from pathlib import Path
 from socket import gethostname
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -28,19 +30,21 @@ from pipeline.config import Settings, read_settings_json
 from pipeline.datasets.pack import open_dataset
 from pipeline.datasets.sources import Source, dataset_slug, source
 from pipeline.launch import Launcher
-from pipeline.lease import lease_file
+from pipeline.lease import lease_file, measuring_lease
 from pipeline.plan import Limits, Planned, Subject, plan
 from pipeline.trials import Trials
 from pipeline.warm import class_archives
-from store.errors import SettingError
+from store.errors import SettingError, StoreError, YarnstickError
 from store.local import LocalStore
 from store.protocol import Store
 
 log = logging.getLogger("luigi-interface.yarnstick")  # goes where Luigi's own log goes
+WAITING = "waits until another measurement on this host ends (%s)"
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 RUN = "run.json"
 MERGED = "report/merged.json"
 PUBLISHED = "report/published.json"
+Decoded = TypeVar("Decoded")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +81,7 @@ class Experiment:
         self.path = f"runs/{run_id}"
         self.invocation = uuid.uuid4().hex
         self.listener: Callable[[Event], None] = lambda event: None
+        self._marked: set[str] = set()
         self.trials = Trials(
             self.store,
             f"{self.path}/trials",
@@ -126,15 +131,15 @@ class Experiment:
             ),
             parent=os.getpid(),
         )
-        return Launcher(
+        made = Launcher(
             session=session,
             shares_sessions=self.settings.profile.session == "shared",
             work=main.cache / "work",
-            lease=lease_file(main.lease),
             invocation=self.invocation,
             listener=lambda event: self.listener(event),
-            say=log.info,
         )
+        atexit.register(made.abort)  # where an error ended the run before its last trial
+        return made
 
     def begin(self) -> RunFile:
         """Write down what this run is made with, or check that it is the same as before."""
@@ -173,13 +178,16 @@ class Experiment:
     def measure(self, spec: TrialSpec) -> None:
         """Run a trial until it needs no further attempt; each attempt is published when it ends."""
         impossible = next((each.impossible for each in self.planned if each.spec == spec), None)
-        while (attempt := self.trials.needs(spec)) is not None:
-            position = len(self.trials.outcomes()) + 1
-            if impossible:
-                measured = self.launcher.impossible(attempt, impossible, position=position)
-            else:
-                measured = self.launcher.measure(attempt, position=position)
-            self.trials.publish(measured.outcome, events=measured.events, logs=measured.logs)
+        lease = lease_file(self.settings.main.lease)
+        with measuring_lease(lease, waiting=lambda: log.info(WAITING, lease)):
+            # Asked only now: while this one waited, another process may have measured it.
+            while (attempt := self.trials.needs(spec)) is not None:
+                position = len(self.trials.outcomes()) + 1
+                if impossible:
+                    measured = self.launcher.impossible(attempt, impossible, position=position)
+                else:
+                    measured = self.launcher.measure(attempt, position=position)
+                self.trials.publish(measured.outcome, events=measured.events, logs=measured.logs)
 
     def abort(self) -> None:
         """End what is being measured, now."""
@@ -189,13 +197,21 @@ class Experiment:
     def marker(self, name: str) -> Published | None:
         """What the last Merge (`MERGED`) or Report (`PUBLISHED`) covered."""
         path = f"{self.path}/{name}"
-        return msgspec.json.decode(self.store.read(path), type=Published) if self.store.exists(path) else None
+        return _decoded(self.store, path, Published)
+
+    def mark(self, name: str) -> None:
+        """Note what it covers, now that it is published."""
+        marker = Published(trials=self.covered(), finished=self.is_measured() and not self.failed())
+        self.store.write(f"{self.path}/{name}", msgspec.json.encode(marker))
+        self._marked.add(name)
 
     def covered(self) -> tuple[str, ...]:
         """The trials that a report made now would cover."""
         return tuple(sorted(outcome.spec.slug for outcome in self.trials.outcomes()))
 
     def is_current(self, name: str) -> bool:
+        if name in self._marked:
+            return True  # for this invocation, whatever another one measures meanwhile
         marker = self.marker(name)
         return self.is_measured() and marker is not None and marker.trials == self.covered()
 
@@ -203,7 +219,11 @@ class Experiment:
         return self.trials.failed(planned.spec for planned in self.planned)
 
     def is_measured(self) -> bool:
-        return all(self.trials.needs(planned.spec) is None for planned in self.planned)
+        return self.done() == len(self.planned)
+
+    def done(self) -> int:
+        """How many of the planned trials need no further attempt."""
+        return self.trials.done(planned.spec for planned in self.planned)
 
 
 @lru_cache(maxsize=8)
@@ -216,7 +236,7 @@ def parse_settings(text: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.DecodeError as error:
-        raise SettingError(f"--settings: {error}; write a JSON object as {{\"section.key\": \"value\"}}") from None
+        raise SettingError(f'--settings: {error}; write a JSON object as {{"section.key": "value"}}') from None
 
 
 def open_store(url: str) -> Store:
@@ -230,8 +250,16 @@ def check_run_id(run_id: str) -> str:
 
 
 def read_run(store: Store, run_id: str) -> RunFile | None:
-    path = f"runs/{check_run_id(run_id)}/{RUN}"
-    return msgspec.json.decode(store.read(path), type=RunFile) if store.exists(path) else None
+    return _decoded(store, f"runs/{check_run_id(run_id)}/{RUN}", RunFile)
+
+
+def _decoded(store: Store, path: str, kind: type[Decoded]) -> Decoded | None:
+    if not store.exists(path):
+        return None
+    try:
+        return msgspec.json.decode(store.read(path), type=kind)
+    except msgspec.MsgspecError as error:
+        raise StoreError(f"{store.url}/{path} is damaged ({error}); remove it and run again") from None
 
 
 def differences(one: RunFile, other: RunFile) -> list[str]:
@@ -251,11 +279,12 @@ def unfinished_run(settings: Settings) -> str | None:
     mine = probe._run_file()
     found = []
     for entry in probe.store.list("runs"):
-        run = read_run(probe.store, entry.name) if RUN_ID.fullmatch(entry.name) else None
-        if run is not None and run.profile == mine.profile and not differences(run, mine):
-            published = Experiment(settings, entry.name).marker(PUBLISHED)
-            if published is None or not published.finished:
-                found.append((run.begun_at, entry.name))
+        with suppress(YarnstickError):  # a damaged run, or one of another version, is none to continue
+            run = read_run(probe.store, entry.name)
+            if run is not None and run.profile == mine.profile and not differences(run, mine):
+                published = Experiment(settings, entry.name).marker(PUBLISHED)
+                if published is None or not published.finished:
+                    found.append((run.begun_at, entry.name))
     return max(found)[1] if found else None
 
 
@@ -269,8 +298,8 @@ def _commit() -> str | None:
     if not (top / ".git").exists():
         return None
     try:
-        done = subprocess.run(  # noqa: S603
-            ["git", "-C", str(top), "rev-parse", "HEAD"],  # noqa: S607
+        done = subprocess.run(
+            ["git", "-C", str(top), "rev-parse", "HEAD"],
             capture_output=True,
             text=True,
             timeout=5,

@@ -9,24 +9,29 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
-from models.outcome import Outcome
+from models.outcome import EVENT_LOGS, LOG, Outcome
 from models.protocol import Surroundings
 from models.record import EpochRecord
 from models.run import Event, Session, base_record, decode_event, encode_session
 from models.spec import TrialSpec
-from pipeline.lease import measuring_lease
 from store.local import LocalStore
 from store.publish import temporary_name
 
 POLL_SECONDS = 0.1
 STOP_SECONDS = 20.0
-LOG_TAIL_BYTES = 4096
+LOG_TAIL_BYTES = 1 << 16
+DEATHS: dict[int, str] = {
+    signal.SIGKILL: "SIGKILL: somebody ended it, or the system did because memory ran out",
+    signal.SIGSEGV: "SIGSEGV, a fault inside a library",
+    signal.SIGTERM: "SIGTERM: somebody ended it",
+}
 TOP = Path(__file__).parent.parent
 
 Listener = Callable[[Event], None]
@@ -38,7 +43,7 @@ class Measured:
 
     outcome: Outcome
     events: bytes
-    logs: dict[str, bytes]  # Spark's event log as far as it was written, by its path
+    logs: dict[str, bytes]  # Spark's event log as far as it was written, by its path; the last output of a failed one
 
 
 class Launcher:
@@ -50,34 +55,32 @@ class Launcher:
         session: Session,
         shares_sessions: bool,
         work: Path,
-        lease: Path,
         invocation: str,
         listener: Listener,
-        say: Callable[[str], None],
     ) -> None:
         self._session = session
         self._shares = shares_sessions
         self._work = work
-        self._lease = lease
         self._invocation = invocation
         self._listener = listener
-        self._say = say
         self._child: _Child | None = None
 
     def measure(self, spec: TrialSpec, *, position: int) -> Measured:
-        waiting = lambda: self._say(f"waiting for another measurement on this host to end ({self._lease})")  # noqa: E731
-        with measuring_lease(self._lease, waiting=waiting):
-            child = self._child_for(spec)
-            child.give(spec)
-            events = list(self._follow(child, spec))
+        child = self._child_for(spec)
+        child.give(spec)
+        events = list(self._follow(child, spec))
         ended = events[-1] if events and events[-1].kind == "ended" else None
         if ended is None:
             reason = child.cause_of_death()
             ended = Event(kind="ended", slug=spec.slug, outcome="failed", reason=reason)
+            self._listener(ended)
             events.append(ended)
         outcome = self._outcome(spec, [event.record for event in events if event.record], ended, position)
         written = b"".join(msgspec.json.encode(event) + b"\n" for event in events)
-        measured = Measured(outcome=outcome, events=written, logs=child.event_logs())
+        logs = {f"{EVENT_LOGS}/{name}": log for name, log in child.event_logs().items()}
+        if outcome.outcome == "failed":
+            logs[LOG] = child.last_output()
+        measured = Measured(outcome=outcome, events=written, logs=logs)
         if not self._shares or not child.is_alive():
             self.close()
         return measured
@@ -85,6 +88,7 @@ class Launcher:
     def impossible(self, spec: TrialSpec, reason: str, *, position: int) -> Measured:
         """The outcome of a trial that this machine cannot do: nothing is started for it."""
         ended = Event(kind="ended", slug=spec.slug, outcome="unavailable", reason=reason)
+        self._listener(ended)
         return Measured(outcome=self._outcome(spec, [], ended, position), events=b"", logs={})
 
     def close(self) -> None:
@@ -130,7 +134,7 @@ class Launcher:
                 )
             ]
         outcome = ended.outcome or "failed"
-        known = {"outcome": outcome, "reason": ended.reason, "noisy": ended.noisy, "other_load": ended.other_load}
+        stopped_early = outcome == "ok" and len(records) < spec.hyperparameters.epochs
         return Outcome(
             spec=spec,
             outcome=outcome,
@@ -139,7 +143,17 @@ class Launcher:
             invocation=self._invocation,
             position=position,
             note=ended.note,
-            records=tuple(replace(record, **known) for record in records),
+            records=tuple(
+                replace(
+                    record,
+                    outcome=outcome,
+                    reason=ended.reason,
+                    noisy=ended.noisy,
+                    other_load=ended.other_load,
+                    stopped_early=stopped_early,
+                )
+                for record in records
+            ),
         )
 
 
@@ -162,7 +176,7 @@ class _Child:
         self._log = self._folder / "log.txt"
         path = os.pathsep.join(filter(None, [str(TOP), os.environ.get("PYTHONPATH", "")]))
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen(  # noqa: S603 (an argument list of ours)
+            self._process = subprocess.Popen(
                 [sys.executable, "-m", "models.run", str(self._folder / "specs.jsonl"), str(events)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -187,28 +201,27 @@ class _Child:
         return {path.relative_to(self._archives).as_posix(): path.read_bytes() for path in files}
 
     def cause_of_death(self) -> str:
+        lines = self.last_output().decode("utf-8", "replace").strip().splitlines()
+        code = self._process.wait()
+        how = DEATHS.get(-code, f"signal {-code}") if code < 0 else f"exit code {code}"
+        return f"the process that trained ended with {how}" + (f"; its last words: {lines[-1]}" if lines else "")
+
+    def last_output(self) -> bytes:
         with self._log.open("rb") as log:
             log.seek(max(0, self._log.stat().st_size - LOG_TAIL_BYTES))
-            lines = log.read().decode("utf-8", "replace").strip().splitlines()
-        code = self._process.wait()
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return f"the process that trained ended with {how}" + (f"; its last words: {lines[-1]}" if lines else "")
+            return log.read()
 
     def end(self) -> None:
         """Let it close what its trials shared; then it is gone, one way or the other."""
         if self.is_alive():
             self._specs.write(b'"end"\n')
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 self._process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                pass
         self.kill()
 
     def kill(self) -> None:
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self._process.wait()
         self._specs.close()
         self._events.close()

@@ -24,11 +24,14 @@ def measuring_lease(path: Path, *, waiting: Callable[[], None]) -> Iterator[None
     """Wait until no other trial is measured on this host; `waiting` is called once if that takes a while."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Another user's lock file in a shared directory can be opened, but not created again.
-        flags = os.O_RDWR | os.O_NOFOLLOW | (0 if path.exists() else os.O_CREAT)
-        descriptor = os.open(path, flags, 0o666)
+        # Another user's lock file in a shared directory can be read and locked, but neither written nor created again.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | (0 if path.exists() else os.O_CREAT)
+        descriptor = os.open(path, flags, 0o644)
     except OSError as error:
-        raise SettingError(f"yarnstick.lease = {path}: {error.strerror}; name a file that can be written") from None
+        raise SettingError(
+            f"yarnstick.lease = {path} cannot be locked: {error.strerror}; name a file in a directory that you can "
+            f"write to, the same for all who measure on this host"
+        ) from None
     try:
         told = False
         while True:

@@ -16,6 +16,7 @@ from store.errors import SettingError
 # Which part of a spec each list of a profile fills in.
 RESOURCE_AXES = ("executors", "cores", "memory_mib", "threads", "workers", "partitions", "deploy_modes")
 AXES = (*RESOURCE_AXES, "solvers", "learning_rates", "batch_sizes", "precisions", "gradients", "fractions")
+LIMITED = ("executors", "cores", "memory_mib", "threads")  # by what this machine has
 FIELD = {
     "deploy_modes": "deploy_mode",
     "solvers": "solver",
@@ -55,18 +56,18 @@ class Planned:
 
 def plan(settings: Settings, subjects: list[Subject], limits: Limits) -> list[Planned]:
     """All trials in the order in which they run."""
-    profile = settings.profile
-    partitions = profile.partitions or (_largest_slots(profile, limits),)
     configurations: dict[str, Planned] = {}
-    for subject, network in _pairs(profile, subjects):
-        for name in profile.platforms:
-            for planned in _configurations(profile, subject, network, platform(name), partitions, limits):
+    for subject, network in _pairs(settings.profile, subjects):
+        for name in settings.profile.platforms:
+            for planned in _configurations(settings, subject, network, platform(name), limits):
                 configurations.setdefault(planned.spec.configuration, planned)
     if not configurations:
         raise SettingError(f"profile.{settings.profile_name} asks for no trial at all")
     reasons = [planned.impossible for planned in configurations.values()]
     if all(reasons):
-        raise SettingError(f"nothing of profile.{settings.profile_name} can run here: {reasons[0]}")
+        raise SettingError(
+            f"nothing of profile.{settings.profile_name} can run here: {reasons[0]}; add a smaller value to the profile"
+        )
     return list(_blocks(list(configurations.values()), settings))
 
 
@@ -94,18 +95,18 @@ def _pairs(profile: Profile, subjects: list[Subject]) -> Iterator[tuple[Subject,
 
 
 def _configurations(
-    profile: Profile,
+    settings: Settings,
     subject: Subject,
     network: Network,
     kind: type[Platform],
-    partitions: tuple[int, ...],
     limits: Limits,
 ) -> Iterator[Planned]:
+    profile, named = settings.profile, f"profile.{settings.profile_name}"
     lists: dict[str, tuple[Any, ...]] = {
         axis: (getattr(profile, axis) or (None,)) if axis in kind.axes else (None,) for axis in AXES
     }
     if "partitions" in kind.axes:
-        lists["partitions"] = partitions
+        lists["partitions"] = profile.partitions or (_largest_slots(profile, limits),)
     for values in itertools.product(*lists.values()):
         chosen = {FIELD.get(axis, axis): value for axis, value in zip(lists, values, strict=True)}
         chosen |= kind.fixed
@@ -114,8 +115,8 @@ def _configurations(
         elif chosen["batch_size"] is None and "batch_sizes" in kind.axes:
             if profile.batch_sizes == (None,):
                 raise SettingError(
-                    f"solver {chosen['solver']} needs a batch size, and profile batch_sizes has only full; "
-                    f"add a number, or ask for gd"
+                    f"solver {chosen['solver']} needs a batch size, and {named}.batch_sizes has only full; "
+                    f"add a number there, or ask for gd"
                 )
             continue  # full is for the full-batch solvers
         if chosen["solver"] == "l-bfgs":
@@ -143,48 +144,49 @@ def _configurations(
             attempt=1,
             seed=0,
         )
-        beyond = _beyond(resources, limits)
-        if beyond and not _is_swept(profile, kind):
-            raise SettingError(f"{kind.name}: {beyond[0]}; {beyond[1]}")
-        yield Planned(spec=spec, impossible=beyond[0] if beyond else None)
+        demanded = _beyond(_demanded(resources, profile), limits)
+        if demanded:
+            raise SettingError(f"{kind.name}: {demanded}; lower the values of {named}, or give several to sweep")
+        yield Planned(spec=spec, impossible=_beyond(resources, limits))
 
 
-def _beyond(resources: Resources, limits: Limits) -> tuple[str, str] | None:
-    """Why resources exceed this machine, and what to do about it."""
+def _beyond(resources: Resources, limits: Limits) -> str | None:
+    """Why resources exceed this machine."""
     r = resources
-    if r.executors is not None and r.cores is not None:
-        total = r.executors * r.cores
-        if total > limits.cores:
-            return (
-                f"executors={r.executors} x cores={r.cores} are {total} cores, and this machine has {limits.cores}",
-                "lower executors or cores of the profile",
-            )
-        memory = r.executors * (r.memory_mib or 0)
-        if memory > limits.memory_mib:
-            return (
-                f"executors={r.executors} x memory_mib={r.memory_mib} are {memory} MiB, and this machine has "
-                f"{limits.memory_mib}",
-                "lower executors or memory_mib of the profile",
-            )
     if r.threads is not None and r.threads > limits.cores:
-        return f"threads={r.threads} exceeds the {limits.cores} cores of this machine", "lower threads of the profile"
+        return f"threads={r.threads} exceeds the {limits.cores} cores of this machine"
+    if r.executors is None:
+        return None
+    cores, memory = r.executors * (r.cores or 1), r.executors * (r.memory_mib or 0)
+    if cores > limits.cores:
+        return f"executors={r.executors} x cores={r.cores} are {cores} cores, and this machine has {limits.cores}"
+    if memory > limits.memory_mib:
+        return (
+            f"executors={r.executors} x memory_mib={r.memory_mib} are {memory} MiB, and this machine has "
+            f"{limits.memory_mib}"
+        )
     return None
 
 
-def _is_swept(profile: Profile, kind: type[Platform]) -> bool:
-    swept = ("executors", "cores", "memory_mib", "threads")
-    return any(axis in kind.axes and len(getattr(profile, axis)) > 1 for axis in swept)
+def _demanded(resources: Resources, profile: Profile) -> Resources:
+    """The part of resources that is no choice: one value in a list is a demand, several are a sweep."""
+    swept: dict[str, Any] = {
+        axis: 1 for axis in LIMITED if getattr(resources, axis) and len(getattr(profile, axis)) > 1
+    }
+    return replace(resources, **swept)
 
 
 def _largest_slots(profile: Profile, limits: Limits) -> int:
-    """Partitions stay the same over a sweep, as many as its largest setting has slots."""
-    return max((e * c for e in profile.executors for c in profile.cores if e * c <= limits.cores), default=1)
+    """Partitions stay the same over a sweep, as many as the largest of its settings that fit has slots."""
+    sweep = itertools.product(profile.executors, profile.cores, profile.memory_mib)
+    fitting = (Resources(executors=e, cores=c, memory_mib=m) for e, c, m in sweep)
+    return max((each.total_cores or 1 for each in fitting if _beyond(each, limits) is None), default=1)
 
 
 def _blocks(configurations: list[Planned], settings: Settings) -> Iterator[Planned]:
     """Every configuration once in a block, shuffled; those that share a session stay together."""
     for block in range(1, settings.profile.trials + 1):
-        shuffle = random.Random(f"{settings.main.seed} {block}")  # noqa: S311 (an order, no secret)
+        shuffle = random.Random(f"{settings.main.seed} {block}")
         sessions: dict[Any, list[Planned]] = {}
         for planned in configurations:
             own = planned.spec.configuration if settings.profile.session == "own" else ""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
+import time
 from typing import TYPE_CHECKING
 
 from models.spec import TrialSpec
+from store.errors import YarnstickError
 
 if TYPE_CHECKING:
     from models.run import Event
@@ -18,20 +21,27 @@ CLEAR = "\r\x1b[K"
 class Progress:
     def __init__(self, run: Experiment) -> None:
         self._run = run
-        self._specs = {planned.spec.slug.rpartition("-a")[0]: planned.spec for planned in run.planned}
-        self._seconds: list[float] = []
+        planned = run.planned
+        width = len(str(len(planned)))
+        trials = [(each.spec.slug.rpartition("-a")[0], each.spec) for each in planned]
+        self._specs = dict(trials)
+        self._places = {trial: f"[{place:{width}}/{len(planned)}]" for place, (trial, _) in enumerate(trials, 1)}
+        self._seconds: list[float] = []  # of the epochs of the trial that runs
+        self._measured = 0  # trials
+        self._training_seconds = 0.0
+        self._began = time.monotonic()
         self._live = sys.stdout.isatty()
 
     def attach(self, *, resumed: bool) -> None:
-        """Listen to the run, and show our own log lines but not Luigi's."""
-        logging.getLogger("luigi-interface").setLevel(logging.CRITICAL + 1)
+        """Listen to the run, and show our own log lines; of Luigi's only a fault of ours."""
+        logging.getLogger("luigi-interface").addFilter(_is_fault)
         ours = logging.getLogger("luigi-interface.yarnstick")
         ours.setLevel(logging.INFO)
         ours.addHandler(_Lines(self))
         ours.propagate = False
         self._run.listener = self.hear
-        done = len([planned for planned in self._run.planned if self._run.trials.needs(planned.spec) is None])
-        what = f"continues, {done} of {len(self._run.planned)} trials are there" if resumed or done else "begins"
+        done, all_ = self._run.done(), len(self._specs)
+        what = f"continues, {done} of {all_} trials are there" if resumed or done else f"begins, {all_} trials"
         self.say(f"run {self._run.run_id} {what} (profile {self._run.settings.profile_name}, {self._run.store.url})")
 
     def say(self, line: str) -> None:
@@ -41,34 +51,49 @@ class Progress:
         spec = self._specs[event.slug.rpartition("-a")[0]]
         if event.kind == "begun":
             self._seconds = []
-            self._status(f"{self._place(event)} {describe(spec)}: starting")
+            self._status(f"{self._what(event)}: starts")
         elif event.record is not None and event.record.seconds is not None:
             self._seconds.append(event.record.seconds)
+            self._training_seconds += event.record.seconds
             epochs = spec.hyperparameters.epochs
-            self._status(
-                f"{self._place(event)} {describe(spec)}: epoch {event.record.epoch} of {epochs}, "
-                f"{event.record.seconds:.2f} s"
-            )
+            self._status(f"{self._what(event)}: epoch {event.record.epoch} of {epochs}, {event.record.seconds:.3g} s")
         elif event.kind == "ended":
-            self.say(f"{self._place(event)} {describe(spec)}: {self._ending(event)}")
+            self._measured += bool(self._seconds)
+            self.say(f"{self._what(event)}: {self._ending(event)}")
+            self._seconds = []
+
+    def total(self) -> None:
+        """Where the time went."""
+        seconds = time.monotonic() - self._began
+        if self._measured:
+            trials = f"{self._measured} trial{'s' if self._measured != 1 else ''}"
+            share = self._training_seconds / seconds
+            self.say(f"measured {trials} in {duration(seconds)}, {share:.0%} of it training".replace("%", " %"))
+
+    def clear(self) -> None:
+        """Leave no half line of a trial that was interrupted."""
+        self._status("")
 
     def _status(self, line: str) -> None:
         if self._live:
-            print(f"{CLEAR}{line}", end="", flush=True)
+            # A line that wraps could not be cleared again.
+            print(f"{CLEAR}{line[: shutil.get_terminal_size().columns - 1]}", end="", flush=True)
 
-    def _place(self, event: Event) -> str:
-        keys = list(self._specs)
-        place = keys.index(event.slug.rpartition("-a")[0]) + 1
-        return f"[{place:{len(str(len(keys)))}}/{len(keys)}]"
+    def _what(self, event: Event) -> str:
+        trial, _, attempt = event.slug.rpartition("-a")
+        again = f" (attempt {attempt})" if attempt != "1" else ""
+        return f"{self._places[trial]} {describe(self._specs[trial])}{again}"
 
     def _ending(self, event: Event) -> str:
         if event.outcome == "unavailable":
             return f"not run: {event.reason}"
+        if event.outcome == "diverged":
+            return str(event.reason)
         if event.outcome != "ok":
             return f"{event.outcome}: {event.reason}"
         after = self._seconds[1:] or self._seconds
         noise = f", noisy: others used {event.other_load:.1f} cores" if event.noisy else ""
-        return f"{sum(after) / len(after):.2f} s an epoch{noise}"
+        return f"{sum(after) / len(after):.3g} s an epoch{noise}"
 
 
 class _Lines(logging.Handler):
@@ -78,6 +103,11 @@ class _Lines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self._progress.say(record.getMessage())
+
+
+def _is_fault(record: logging.LogRecord) -> bool:
+    """An exception that is no sentence for the user: its traceback is all there is to tell."""
+    return record.exc_info is not None and not isinstance(record.exc_info[1], YarnstickError | None)
 
 
 def describe(spec: TrialSpec) -> str:
@@ -91,3 +121,10 @@ def describe(spec: TrialSpec) -> str:
     parts.append(h.solver if h.batch_size is None else f"{h.solver} batch {h.batch_size}")
     parts.append(h.precision)
     return f"{spec.dataset} {spec.network.name} " + " ".join(parts)
+
+
+def duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [f"{hours} h" if hours else "", f"{minutes} min" if hours or minutes else "", f"{rest} s"]
+    return " ".join(filter(None, parts))

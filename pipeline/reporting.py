@@ -6,10 +6,8 @@ import io
 import json
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from models.outcome import Outcome
-from pipeline.experiment import MERGED, PUBLISHED, Experiment, Published, RunFile, open_store, read_run
+from models.outcome import LOG, Outcome
+from pipeline.experiment import MERGED, PUBLISHED, Experiment, RunFile, open_store, read_run
 from pipeline.trials import Trials
 from report.facts import BaselineSpec, RunFacts
 from store.errors import StoreError, UnfinishedError
@@ -27,12 +25,12 @@ MARKERS = (MERGED.rpartition("/")[2], PUBLISHED.rpartition("/")[2])
 
 def merge(run: Experiment) -> None:
     publish_merged(run.store, run.begin(), run.trials.outcomes())
-    _mark(run, MERGED)
+    run.mark(MERGED)
 
 
 def report(run: Experiment) -> None:
     publish_report(run.store, run.begin())
-    _mark(run, PUBLISHED)
+    run.mark(PUBLISHED)
 
 
 def again(settings: Settings, run_id: str) -> list[str]:
@@ -49,9 +47,10 @@ def raise_if_failed(run: Experiment) -> None:
     """A failed trial is a failed run, though all that succeeded is reported."""
     failed = run.failed()
     if failed:
+        log = run.store.local(f"{run.trials.path_of(failed[0])}/{LOG}")
         raise UnfinishedError(
-            f"{len(failed)} of {len(run.planned)} trials failed, the first with: {failed[0].reason}. The report shows "
-            f"the rest; the same command with --run-id {run.run_id} tries them again"
+            f"{len(failed)} of {len(run.planned)} trials failed, the first with: {failed[0].reason} (its log: {log}); "
+            f"the report shows the rest, and the same command with --run-id {run.run_id} tries again what failed"
         )
 
 
@@ -119,11 +118,6 @@ def _facts(run: RunFile, records: pa.Table) -> RunFacts:
         rows_of=run.rows,
         trials_planned=run.trials,
     )
-
-
-def _mark(run: Experiment, path: str) -> None:
-    marker = Published(trials=run.covered(), finished=run.is_measured() and not run.failed())
-    run.store.write(f"{run.path}/{path}", msgspec.json.encode(marker))
 
 
 def _sweep_out(store: Store, run: RunFile, wanted: set[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, ClassVar
 
 import luigi
 from luigi.cmdline_parser import CmdlineParser
@@ -13,13 +13,15 @@ from pipeline.config import has_own_configuration
 from pipeline.datasets.ingest import ingest
 from pipeline.datasets.normalize import find_range, normalize
 from pipeline.datasets.pack import pack
-from pipeline.experiment import MERGED, PUBLISHED, Experiment, experiment
-from pipeline.reporting import merge, raise_if_failed, report
+from pipeline.experiment import MERGED, PUBLISHED, Experiment, experiment, log
 from pipeline.luigi_manners import fail_loudly
+from pipeline.reporting import merge, raise_if_failed, report
 from store.errors import SettingError, YarnstickError
 from store.protocol import Store
 
-DATA_FIRST = 1_000_000  # bad data is found before the first trial
+# Luigi runs the highest priority first, and takes none below 0: bad data is found before the first trial.
+DATA_FIRST = 2_000_000
+FIRST_TRIAL = 1_000_000
 
 
 class Published(luigi.Target):
@@ -48,7 +50,7 @@ class Step(luigi.Task):
 
     def on_failure(self, exception: BaseException) -> str:
         if not isinstance(exception, YarnstickError):
-            return super().on_failure(exception)
+            return str(super().on_failure(exception))  # type: ignore[no-untyped-call]
         print(f"Error: {exception}", file=sys.stderr)
         return str(exception)
 
@@ -59,12 +61,20 @@ class Step(luigi.Task):
 class DataStep(Step):
     data = luigi.Parameter(description="the slug of the dataset")
     priority = DATA_FIRST
+    doing: ClassVar[str]
 
     def split_paths(self, stage: str) -> list[Published]:
         return self.published(f"data/{self.data}/{stage}/train", f"data/{self.data}/{stage}/test")
 
 
+@DataStep.event_handler(luigi.Event.START)  # type: ignore[no-untyped-call]
+def tell(step: DataStep) -> None:
+    log.info("%s: %s", step.run_of.sources[step.data].name, step.doing)
+
+
 class Ingest(DataStep):
+    doing = "reads the raw data"
+
     def output(self) -> list[Published]:
         return self.split_paths("csv")
 
@@ -73,6 +83,8 @@ class Ingest(DataStep):
 
 
 class PixelRange(DataStep):
+    doing = "finds the range of its values"
+
     def requires(self) -> Step:
         return self.step(Ingest, data=self.data)
 
@@ -84,6 +96,8 @@ class PixelRange(DataStep):
 
 
 class Normalize(DataStep):
+    doing = "normalizes"
+
     def requires(self) -> Step:
         return self.step(PixelRange, data=self.data)
 
@@ -95,6 +109,8 @@ class Normalize(DataStep):
 
 
 class Pack(DataStep):
+    doing = "packs"
+
     def requires(self) -> Step:
         return self.step(Normalize, data=self.data)
 
@@ -111,7 +127,7 @@ class Trial(Step):
 
     @property
     def priority(self) -> int:  # type: ignore[override]
-        return -self.place
+        return FIRST_TRIAL - self.place
 
     def requires(self) -> list[Step]:
         return [self.step(Pack, data=data) for data in self.run_of.sources]
@@ -140,11 +156,12 @@ class Report(Step):
     """The main job: `luigi --module pipeline.tasks Report --profile quick --run-id R`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, **kwargs)  # type: ignore[no-untyped-call]
         try:
             if CmdlineParser.get_instance() and not has_own_configuration():
                 raise SettingError("no ./luigi.cfg and no LUIGI_CONFIG_PATH; write one with yarnstick init")
             self.run_of.begin()
+            self.complete()
         except YarnstickError as error:
             # From here on Luigi would show a traceback of it.
             raise SystemExit(f"Error: {error}") from None

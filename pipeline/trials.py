@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from models.outcome import EVENT_LOGS, EVENTS, OUTCOME, SETTLED, Outcome
+from models.outcome import EVENTS, OUTCOME, SETTLED, Outcome
 from models.spec import TrialSpec
 from store.errors import StoreError
 from store.protocol import Store
@@ -22,58 +22,77 @@ class Trials:
         self._invocation = invocation
         self._noisy_repeats = noisy_repeats
         self._known: dict[str, Outcome] = {}
+        self._attempts: dict[str, list[Outcome]] = {}  # of each trial, the last one last
 
     def outcomes(self) -> list[Outcome]:
         """All of them, in the order in which they ended."""
-        for entry in self._store.list(self._path):
-            if entry.is_directory and entry.name not in self._known:
-                self._known[entry.name] = self._read(entry.name)
+        self._look()
         return sorted(self._known.values(), key=lambda outcome: outcome.position)
-
-    def attempts(self, spec: TrialSpec) -> list[Outcome]:
-        mine = _without_attempt(spec.slug)
-        return [outcome for outcome in self.outcomes() if _without_attempt(outcome.spec.slug) == mine]
 
     def needs(self, spec: TrialSpec) -> TrialSpec | None:
         """The attempt that this trial still needs, or None when it is done."""
-        earlier = self.attempts(spec)
-        if not earlier:
-            return spec.attempted(1)
-        last = max(earlier, key=lambda outcome: outcome.spec.attempt)
-        following = spec.attempted(last.spec.attempt + 1)
-        if last.outcome == "tainted":
-            return following if _count(earlier, "tainted") < TAINTED_ATTEMPTS else None
-        if last.outcome in SETTLED:
-            noisy = sum(outcome.noisy for outcome in earlier)
-            return following if last.noisy and noisy <= self._noisy_repeats else None
-        # Failed and unavailable hold for the invocation that saw them.
-        return None if last.invocation == self._invocation else following
+        self._look()
+        return self._following(spec)
+
+    def done(self, specs: Iterable[TrialSpec]) -> int:
+        """How many of these need no further attempt."""
+        self._look()
+        return sum(self._following(spec) is None for spec in specs)
 
     def failed(self, specs: Iterable[TrialSpec]) -> list[Outcome]:
         """The last attempts that failed."""
-        lasts = [max(attempts, key=lambda each: each.spec.attempt) for spec in specs if (attempts := self.attempts(spec))]
+        self._look()
+        lasts = [attempts[-1] for spec in specs if (attempts := self._earlier(spec))]
         return [outcome for outcome in lasts if outcome.outcome == "failed"]
 
     def publish(self, outcome: Outcome, *, events: bytes, logs: Mapping[str, bytes]) -> bool:
         """By one rename; False where somebody else published this attempt first."""
-        with Staging(self._store, f"{self._path}/{outcome.spec.slug}") as staging:
+        with Staging(self._store, self.path_of(outcome)) as staging:
             staging.put(OUTCOME, outcome.encode())
             staging.put(EVENTS, events)
             for name, log in logs.items():
-                staging.put(f"{EVENT_LOGS}/{name}", log)
+                staging.put(name, log)
             return staging.commit()
 
+    def path_of(self, outcome: Outcome) -> str:
+        return f"{self._path}/{outcome.spec.slug}"
+
+    def _following(self, spec: TrialSpec) -> TrialSpec | None:
+        earlier = self._earlier(spec)
+        if not earlier:
+            return spec.attempted(1)
+        last = earlier[-1]
+        if last.outcome == "tainted":
+            wanted = sum(outcome.outcome == "tainted" for outcome in earlier) < TAINTED_ATTEMPTS
+        elif last.outcome in SETTLED:
+            wanted = last.noisy and sum(outcome.noisy for outcome in earlier) <= self._noisy_repeats
+        else:
+            # Failed and unavailable hold for the invocation that saw them, whatever another one does meanwhile.
+            wanted = all(outcome.invocation != self._invocation for outcome in earlier)
+        return spec.attempted(last.spec.attempt + 1) if wanted else None
+
+    def _earlier(self, spec: TrialSpec) -> list[Outcome]:
+        return self._attempts.get(_without_attempt(spec.slug), [])
+
+    def _look(self) -> None:
+        """Read what was published since the last look."""
+        for entry in self._store.list(self._path):
+            if entry.is_directory and entry.name not in self._known:
+                self._known[entry.name] = self._read(entry.name)
+                attempts = self._attempts.setdefault(_without_attempt(entry.name), [])
+                attempts.append(self._known[entry.name])
+                attempts.sort(key=lambda outcome: outcome.spec.attempt)
+
     def _read(self, name: str) -> Outcome:
-        path = f"{self._path}/{name}/{OUTCOME}"
+        path = f"{self._path}/{name}"
         try:
-            return Outcome.decode(self._store.read(path))
+            return Outcome.decode(self._store.read(f"{path}/{OUTCOME}"))
         except ValueError as error:
-            raise StoreError(f"{self._store.url}/{path} is damaged ({error}); remove that trial and run again") from None
+            raise StoreError(
+                f"{self._store.url}/{path}/{OUTCOME} is damaged ({error}); remove the directory {name}, and the same "
+                f"command measures that trial again"
+            ) from None
 
 
 def _without_attempt(slug: str) -> str:
     return slug.rpartition("-a")[0]
-
-
-def _count(outcomes: list[Outcome], kind: str) -> int:
-    return sum(outcome.outcome == kind for outcome in outcomes)

@@ -78,7 +78,7 @@ def _rehearse(work: Path) -> None:
     lines = [_spec(solver).encode().encode() + b"\n" for solver in FULL_BATCH_SOLVERS]
     specs.write_bytes(encode_session(session) + b"".join(lines) + b'"end"\n')
     with log.open("wb") as output:
-        subprocess.run(  # noqa: S603
+        subprocess.run(
             [sys.executable, "-m", "models.run", str(specs), str(events)],
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -152,7 +152,7 @@ def _installation() -> str:
     if java is None:
         raise YarnstickError("no Java: install Java 17 or newer, or set JAVA_HOME")
     try:
-        told = subprocess.run([str(java), "-version"], capture_output=True, timeout=60, check=True).stderr  # noqa: S603
+        told = subprocess.run([str(java), "-version"], capture_output=True, timeout=60, check=True).stderr
     except (OSError, subprocess.SubprocessError):
         raise YarnstickError(f"{java} does not run: install Java 17 or newer, or set JAVA_HOME") from None
     return hashlib.sha256(told + version("pyspark").encode() + sys.prefix.encode()).hexdigest()[:12]

@@ -1,1 +1,1 @@
-"""From records to knowledge: tables, statistics, figures, a page and a verdict. Pure functions, values in and bytes out."""
+"""From records to knowledge: tables, statistics, figures, a page and a verdict, as pure functions."""

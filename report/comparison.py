@@ -56,7 +56,10 @@ def configurations(attempts: pl.DataFrame, *, baseline: BaselineSpec) -> pl.Data
             pl.col("seconds").filter(ranked).std().alias("deviation"),
             pl.col("seconds").filter(ranked).sort_by(pl.col("trial").filter(ranked)).alias("trial_seconds"),
             pl.col("seconds_per_pass").filter(ranked).mean(),
-            pl.col("seconds_per_pass").filter(ranked).sort_by(pl.col("trial").filter(ranked)).alias("trial_seconds_per_pass"),
+            pl.col("seconds_per_pass")
+            .filter(ranked)
+            .sort_by(pl.col("trial").filter(ranked))
+            .alias("trial_seconds_per_pass"),
             pl.col("passes_per_epoch").filter(ranked).mean(),
             pl.col("updates_per_epoch").drop_nulls().mean(),
             pl.col("epochs_requested").drop_nulls().last(),
@@ -69,14 +72,18 @@ def configurations(attempts: pl.DataFrame, *, baseline: BaselineSpec) -> pl.Data
         .with_columns(total_cores=_total_cores(), seconds_to_target=_nothing(), price=_nothing())
     )
     frame = _with_class(frame)
-    low, high = interval(*(frame[name].cast(pl.Float64).fill_null(float("nan")) for name in ("mean_seconds", "deviation", "trials")))
+    low, high = interval(
+        *(frame[name].cast(pl.Float64).fill_null(float("nan")) for name in ("mean_seconds", "deviation", "trials"))
+    )
     frame = frame.with_columns(
         ci_low=pl.Series(low, nan_to_null=True),
         ci_high=pl.Series(high, nan_to_null=True),
         outliers=pl.Series([sum(outliers(values)) for values in frame["trial_seconds"].to_list()], dtype=pl.Int64),
     )
     frame = _with_baselines(frame, baseline)
-    rows = frame.select("by_pass", "rank_by", "attempted", "trials", "noisy", "outliers", "warmup_kept", "not_ranked").to_dicts()
+    rows = frame.select(
+        "by_pass", "rank_by", "attempted", "trials", "noisy", "outliers", "warmup_kept", "not_ranked"
+    ).to_dicts()
     frame = frame.with_columns(status=pl.Series([_status(row) for row in rows], dtype=pl.String))
     # Updates are whole numbers, unless a trial stopped within an epoch.
     if (frame["updates_per_epoch"].drop_nulls() % 1 == 0).all():
@@ -106,7 +113,9 @@ def _with_class(frame: pl.DataFrame) -> pl.DataFrame:
             platforms=pl.col("platform").filter(pl.col("trials") > 0).n_unique(),
             ran=(pl.col("trials") > 0).sum(),
         )
-        .sort("platforms", "rows", "ran", *CLASS, descending=[True, True, True, *(False for _ in CLASS)], nulls_last=True)
+        .sort(
+            "platforms", "rows", "ran", *CLASS, descending=[True, True, True, *(False for _ in CLASS)], nulls_last=True
+        )
         .drop("platforms", "ran")
         .with_row_index("class")
     )
@@ -129,7 +138,9 @@ def _with_baselines(frame: pl.DataFrame, baseline: BaselineSpec) -> pl.DataFrame
     most = mine & (pl.col("threads") == pl.col("threads").filter(mine).max().over("class"))
     # Several may match, by gradient or step: the fastest of them is the hardest to beat.
     frame = frame.with_columns(
-        is_baseline=(named & (pl.col("rank_by") == pl.col("rank_by").filter(named).min().over("class"))).fill_null(False),
+        is_baseline=(named & (pl.col("rank_by") == pl.col("rank_by").filter(named).min().over("class"))).fill_null(
+            False
+        ),
         is_machine=(most & (pl.col("rank_by") == pl.col("rank_by").filter(most).min().over("class"))).fill_null(False),
     )
     return frame.with_columns(
@@ -176,8 +187,6 @@ def _cause(trial: dict[str, Any]) -> str:
     return f"{word}: {reason}" if reason else word
 
 
-
-
 def files(records: pl.DataFrame, frame: pl.DataFrame) -> dict[str, bytes]:
     """What Merge publishes beside the Parquet file."""
     return {
@@ -189,13 +198,24 @@ def files(records: pl.DataFrame, frame: pl.DataFrame) -> dict[str, bytes]:
 
 def _markdown(frame: pl.DataFrame) -> str:
     """The comparison as people read it: a table for each class of equal work, fastest first."""
-    heads = ("configuration", "seconds", "95 % interval", "trials", "x one thread", "x one machine", "test accuracy", "status")
+    heads = (
+        "configuration",
+        "seconds",
+        "95 % interval",
+        "trials",
+        "x one thread",
+        "x one machine",
+        "test accuracy",
+        "status",
+    )
     parts = ["# Comparison\n\nOnly configurations of one table did equal work. All columns are in comparison.csv.\n"]
     for group in frame.partition_by("class", maintain_order=True):
         found = group.to_dicts()
         first = found[0]
         share = rows_of(first, of=None)
-        parts.append(f"\n## {tables.plain(work(first))}: {tables.plain(solver(first))}{', ' + share if share else ''}\n\n")
+        parts.append(
+            f"\n## {tables.plain(work(first))}: {tables.plain(solver(first))}{', ' + share if share else ''}\n\n"
+        )
         parts.append(f"Seconds are of {period(first, by_pass=first['by_pass'])}.\n\n")
         lines = [_line(row, varying(found)) for row in found]
         parts.append(tables.markdown(heads, lines, numeric=heads[1:7]))
@@ -209,7 +229,10 @@ def _line(row: dict[str, Any], names: Sequence[str]) -> tuple[str, ...]:
         "" if rank is None else seconds(rank, 3),
         "" if row["by_pass"] else seconds_between(row["ci_low"], row["ci_high"]),
         str(row["trials"]),
-        *("" if row[name] is None else times(row[name]) for name in ("relative_to_one_thread", "relative_to_one_machine")),
+        *(
+            "" if row[name] is None else times(row[name])
+            for name in ("relative_to_one_thread", "relative_to_one_machine")
+        ),
         "" if accuracy is None else percent(accuracy),
         row["status"],
     )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from markupsafe import Markup
 
-    from report.figures import Figure
+    from report.drawing import Figure, Palette
     from report.verdict import Comparison
 
 # The classes of equal work that get figures; all others are in the verdict and the tables.
@@ -27,11 +27,16 @@ TESTS = (
 
 def report_files(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) -> dict[str, bytes]:
     """Every file of the report but what Merge writes, by its path below the report's directory."""
-    from report import figures, sweeps, verdict
+    from report import sweeps
+    from report.drawing import colours
+    from report.figure_cores import cores_figure
+    from report.figure_learning import learning_figure
+    from report.figure_order import order_figure
+    from report.figure_seconds import seconds_figure
     from report.trials import ranked_epochs
 
     frame, attempts, configurations, found = _analysed(records, baseline)
-    palette = figures.colours(configurations["platform"].unique().to_list())
+    palette = colours(configurations["platform"].unique().to_list())
     epochs = ranked_epochs(frame, attempts)
     drawn: list[dict[str, Figure | None]] = []
     for number, comparison in enumerate(found[:MOST_COMPARISONS], 1):
@@ -41,24 +46,15 @@ def report_files(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) ->
         end = "" if number == 1 else f"_{number}"
         drawn.append(
             {
-                "seconds": figures.seconds_figure(comparison, name=f"seconds{end}", palette=palette),
-                "cores": figures.cores_figure(comparison, name=f"cores{end}", palette=palette),
-                "learning": figures.learning_figure(comparison, epochs=epochs, name=f"learning{end}", palette=palette),
+                "seconds": seconds_figure(comparison, name=f"seconds{end}", palette=palette),
+                "cores": cores_figure(comparison, name=f"cores{end}", palette=palette),
+                "learning": learning_figure(comparison, epochs=epochs, name=f"learning{end}", palette=palette),
             }
         )
-    order = figures.order_figure(attempts, configurations, name="order", palette=palette)
-    lines = _first_lines(found, attempts, run)
-    summary = {
-        "comparisons": [
-            {**verdict.as_json(comparison), "sentences": _said(comparison, run)} for comparison in found
-        ],
-        "run_id": run.run_id,
-        "profile": run.profile,
-        "first_lines": lines,
-    }
+    order = order_figure(attempts, configurations, name="order", palette=palette)
     environment = _environment(attempts, run)
     files = {
-        "verdict.json": _json(summary),
+        "verdict.json": _json(_summary(found, attempts, run)),
         "environment.json": _json(environment),
         "fits.csv": (",".join(FITS) + "\n").encode(),
         "tests.csv": (",".join(TESTS) + "\n").encode(),
@@ -66,14 +62,33 @@ def report_files(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) ->
     }
     for figure in [*(each for group in drawn for each in group.values()), order]:
         files |= figure.files if figure else {}
-    files["report.html"] = _html(found, drawn, order, palette, attempts, run, baseline, environment, sorted(files)).encode()
+    files["report.html"] = _html(
+        found, drawn, order, palette, attempts, run, baseline, environment, sorted(files)
+    ).encode()
     return dict(sorted(files.items()))
+
+
+def summary(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) -> dict[str, Any]:
+    """What verdict.json holds, without the cost of a figure."""
+    _, attempts, _, found = _analysed(records, baseline)
+    return _summary(found, attempts, run)
 
 
 def first_lines(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) -> list[str]:
     """For the terminal at the end of a run: the page's first sentences and its first table. In verdict.json too."""
     _, attempts, _, found = _analysed(records, baseline)
     return _first_lines(found, attempts, run)
+
+
+def _summary(found: list[Comparison], attempts: pl.DataFrame, run: RunFacts) -> dict[str, Any]:
+    from report.verdict import as_json
+
+    return {
+        "comparisons": [{**as_json(comparison), "sentences": _said(comparison, run)} for comparison in found],
+        "run_id": run.run_id,
+        "profile": run.profile,
+        "first_lines": _first_lines(found, attempts, run),
+    }
 
 
 def _analysed(
@@ -162,7 +177,7 @@ def _html(
     found: list[Comparison],
     drawn: list[dict[str, Figure | None]],
     order: Figure | None,
-    palette: dict[str, tuple[str, str]],
+    palette: Palette,
     attempts: pl.DataFrame,
     run: RunFacts,
     baseline: BaselineSpec,
@@ -174,7 +189,7 @@ def _html(
     import jinja2
 
     from report import sentences, words
-    from report.figures import PALETTE
+    from report.drawing import PALETTE
 
     folder = resources("report")
     engine = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
@@ -209,7 +224,7 @@ def _screen(comparison: Comparison, attempts: pl.DataFrame, run: RunFacts) -> di
     """What the first screen and the sections say of one class of equal work."""
     from report import sentences, words
 
-    slowest = max((each.best["rank_by"] for each in comparison.standings if each.best is not None), default=None)
+    slowest = max((each.best["rank_by"] for each in comparison.standings), default=1.0)
     return {
         "comparison": comparison,
         "heading": f"{words.work(comparison.work)}, {words.solver(comparison.work)}",
@@ -221,7 +236,7 @@ def _screen(comparison: Comparison, attempts: pl.DataFrame, run: RunFacts) -> di
             {
                 "standing": each,
                 "cells": sentences.table_row(comparison, each),
-                "share": None if each.best is None else 100 * each.best["rank_by"] / slowest,
+                "share": 100 * each.best["rank_by"] / slowest,
             }
             for each in comparison.standings
         ],
@@ -236,7 +251,7 @@ def _screen(comparison: Comparison, attempts: pl.DataFrame, run: RunFacts) -> di
 
 
 def _days(attempts: pl.DataFrame) -> str:
-    days = [str(moment.date()) for moment in (attempts["started_at"].min(), attempts["last_started_at"].max()) if moment]
+    days = [str(moment)[:10] for moment in (attempts["started_at"].min(), attempts["last_started_at"].max()) if moment]
     return " to ".join(dict.fromkeys(days))
 
 

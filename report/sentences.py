@@ -36,10 +36,10 @@ MOST_OTHERS = 3
 def verdict(comparison: Comparison, *, run: RunFacts, machines: int = 1) -> list[str]:
     """The answer, first sentence first."""
     fastest = comparison.fastest
-    if fastest is None or fastest.best is None:
-        reasons = "; ".join(f"{title(standing.platform)} {standing.reason}" for standing in comparison.standings)
+    if fastest is None:
+        reasons = "; ".join(f"{title(each.platform)} {each.reason}" for each in comparison.absent)
         return [f"{_task(comparison, run)} was trained on no platform: {reasons}."]
-    others = [standing for standing in comparison.standings[1:] if standing.best is not None]
+    others = comparison.standings[1:]
     said = [_first(comparison, fastest, others, run, machines)]
     slower = [standing for standing in others if not _is_tied(comparison, standing)]
     said += [_other(comparison, fastest, standing) for standing in slower[:MOST_OTHERS]]
@@ -55,7 +55,11 @@ def trust(comparison: Comparison, *, run: RunFacts, attempts: pl.DataFrame) -> l
     ranked = mine.filter(mine["ranked"])
     counts = sorted({row["trials"] for row in comparison.ran})
     each = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}" if counts else "0"
-    parts = [f"{each} {'trial' if counts == [1] else 'trials'} each, {ranked.height:,} in all"] if counts else ["no trial ran"]
+    parts = (
+        [f"{each} {'trial' if counts == [1] else 'trials'} each, {ranked.height:,} in all"]
+        if counts
+        else ["no trial ran"]
+    )
     noisy = int(ranked["noisy"].sum())
     if counts:
         parts.append(f"{noisy} of {ranked.height} noisy" if noisy else "none noisy")
@@ -100,16 +104,13 @@ def _task(comparison: Comparison, run: RunFacts) -> str:
     return f"{work(comparison.work)} ({inside})"
 
 
-def _first(
-    comparison: Comparison, fastest: Standing, others: Sequence[Standing], run: RunFacts, machines: int
-) -> str:
+def _first(comparison: Comparison, fastest: Standing, others: Sequence[Standing], run: RunFacts, machines: int) -> str:
     where = "On this machine" if machines <= 1 else f"On these {machines} machines"
     what = period(comparison.work, by_pass=comparison.by_pass)
     best = fastest.best
-    assert best is not None
     tied = [standing for standing in others if _is_tied(comparison, standing)]
     if tied:
-        times_said = distinct_seconds([best["rank_by"], *(standing.best["rank_by"] for standing in tied if standing.best)])
+        times_said = distinct_seconds([best["rank_by"], *(standing.best["rank_by"] for standing in tied)])
         named = [
             f"{title(standing.platform)} ({said} {what}{_with(standing.best)})"
             for standing, said in zip([fastest, *tied], times_said, strict=True)
@@ -120,14 +121,13 @@ def _first(
     return f"{where}, {_task(comparison, run)} {verb} on {title(fastest.platform)}: {said} {what}{_with(best)}."
 
 
-def _with(row: Row | None) -> str:
-    text = resources(row) if row is not None else ""
+def _with(row: Row) -> str:
+    text = resources(row)
     return f" with {text}" if text else ""
 
 
 def _other(comparison: Comparison, fastest: Standing, standing: Standing) -> str:
     best, first, against = standing.best, fastest.best, standing.against_fastest
-    assert best is not None and first is not None and against is not None
     inside = [resources(best)] if resources(best) else []
     if best["precision"] != first["precision"] and best["precision"]:
         inside.append(best["precision"])
@@ -151,14 +151,19 @@ def _surely(comparison: Comparison, fastest: Standing, others: Sequence[Standing
     test = comparison.runner_up
     if test is None:
         return "" if all(row["trials"] > 1 for row in comparison.ran) else _single(comparison)
-    pair = f"{comparison.label(test.left)} and {comparison.label(test.right)}" if not others else "the two fastest platforms"
+    pair = (
+        f"{comparison.label(test.left)} and {comparison.label(test.right)}"
+        if not others
+        else "the two fastest platforms"
+    )
     if test.p is None or test.p_holm is None:
         return _single(comparison)
     tested = f"(Welch's test, {chance(test.p_holm)}{_corrected(comparison)})"
+    certain = f"The difference between {pair} is beyond doubt at the 5 % level {tested}"
     if test.call == "beats":
-        return f"The difference between {pair} is beyond doubt at the 5 % level {tested}."
+        return f"{certain}."
     if test.call == "too little":
-        return f"The difference between {pair} is beyond doubt at the 5 % level {tested}, and below 2 %: too little to matter."
+        return f"{certain}, and below 2 %: too little to matter."
     return f"{_capped(pair)} may differ all the same: these trials cannot tell {tested}."
 
 
@@ -179,7 +184,7 @@ def _cost(comparison: Comparison) -> str:
     baseline = comparison.baseline
     if baseline is None:
         return f"{_capped(comparison.no_baseline)}." if comparison.no_baseline else ""
-    others = [each for each in comparison.standings if each.best is not None and each.platform != baseline["platform"]]
+    others = [each for each in comparison.standings if each.platform != baseline["platform"]]
     if not others:
         return ""
     name = f"{title(baseline['platform'])}{_with(baseline)} ({seconds(baseline['rank_by'])})"
@@ -225,8 +230,10 @@ def of_seconds(comparison: Comparison, shown: int) -> str:
     first, last = comparison.ran[0], comparison.ran[-1]
     low, high = distinct_seconds([first["rank_by"], last["rank_by"]])
     what = period(comparison.work, by_pass=comparison.by_pass)
-    head = f"{counted(len(comparison.ran), 'configuration')}" if shown == len(comparison.ran) else (
-        f"{shown} of {len(comparison.ran)} configurations shown"
+    head = (
+        f"{counted(len(comparison.ran), 'configuration')}"
+        if shown == len(comparison.ran)
+        else (f"{shown} of {len(comparison.ran)} configurations shown")
     )
     if len(comparison.ran) == 1:
         return f"The only configuration that ran, {comparison.label(first)}, needs {low} {what}."
@@ -240,8 +247,6 @@ def of_cores(comparison: Comparison) -> str:
     """For each platform, what more cores brought."""
     said = []
     for standing in comparison.standings:
-        if standing.best is None:
-            continue
         mine = [
             row
             for row in comparison.ran
@@ -302,18 +307,20 @@ def terminal_table(comparison: Comparison) -> list[str]:
     """The first screen's small table as plain text."""
     heads = ("platform", "at its best", "seconds", "95 % interval", "x fastest", "COST")
     lines = [heads, *(table_row(comparison, standing) for standing in comparison.standings)]
+    absent = [(title(each.platform), each.reason) for each in comparison.absent]
     widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
-    return ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    widths[0] = max([widths[0], *(len(name) for name, _ in absent)])
+    return [
+        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=False)).rstrip()
+        for line in [*lines, *absent]
+    ]
 
 
 def table_row(comparison: Comparison, standing: Standing) -> tuple[str, ...]:
     best, against = standing.best, standing.against_fastest
-    if best is None or against is None:
-        return (title(standing.platform), standing.reason, "", "", "", "")
     at = ", ".join(text for text in (resources(best), best["precision"] or "") if text)
-    first = comparison.fastest is not None and comparison.fastest.platform == standing.platform
     inside = "" if comparison.by_pass else seconds_between(best["ci_low"], best["ci_high"])
-    ratio = "" if first else times_between(against.value, against.low, against.high)
+    ratio = "" if standing is comparison.fastest else times_between(against.value, against.low, against.high)
     return (title(standing.platform), at, seconds(best["rank_by"], 3), inside, ratio, cost(comparison, standing))
 
 
@@ -336,7 +343,10 @@ def tests_said(comparison: Comparison) -> list[tuple[str, str, str, str]]:
         "plain faster": "faster in plain numbers",
         "plain slower": "not faster in plain numbers",
     }
-    return [(comparison.label(test.left), comparison.label(test.right), _p(test), calls[test.call]) for test in comparison.tests]
+    return [
+        (comparison.label(test.left), comparison.label(test.right), _p(test), calls[test.call])
+        for test in comparison.tests
+    ]
 
 
 def _p(test: Test) -> str:

@@ -34,6 +34,13 @@ class Sample:
         n = len(values)
         return cls(mean=float(np.mean(values)), deviation=float(np.std(values, ddof=1)) if n > 1 else 0.0, n=n)
 
+    def interval(self) -> tuple[float, float]:
+        """Of a single trial, the trial itself: what a figure draws."""
+        if self.n < 2:
+            return self.mean, self.mean
+        low, high = interval(self.mean, self.deviation, self.n)
+        return float(low), float(high)
+
 
 def interval(mean: ArrayLike, deviation: ArrayLike, n: ArrayLike) -> tuple[Floats, Floats]:
     """The 95 % t interval of a mean; NaN for a single value, of width zero where all are equal."""
@@ -94,7 +101,7 @@ class Ratio:
 
 
 def ratio(left: Sample, right: Sample) -> Ratio:
-    """left over right with Fieller's interval; the degrees of freedom are Welch's at the ratio (Hasler and others 2008)."""
+    """left over right with Fieller's interval, whose degrees of freedom are Welch's at the ratio (Hasler 2008)."""
     value = left.mean / right.mean
     if left.n < 2 or right.n < 2:
         return Ratio(value=value, low=None, high=None)
@@ -120,7 +127,9 @@ def outliers(values: Sequence[float]) -> list[bool]:
     if len(array) < OUTLIER_LEAST:
         return [False] * len(array)
     usual = float(np.median(distance))
-    return [bool(far) for far in (0.6745 * distance > OUTLIER_SCORE * usual) & (distance > OUTLIER_SHARE * np.median(array))]
+    return [
+        bool(far) for far in (0.6745 * distance > OUTLIER_SCORE * usual) & (distance > OUTLIER_SHARE * np.median(array))
+    ]
 
 
 def _moments(left: Sequence[Sample], right: Sequence[Sample]) -> tuple[Floats, ...]:

@@ -26,7 +26,11 @@ def csv(frame: pl.DataFrame) -> bytes:
 
 def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]], *, numeric: Iterable[str] = ()) -> str:
     right = set(numeric)
-    lines = [heads, ["---:" if head in right else "---" for head in heads], *([plain(text) for text in row] for row in rows)]
+    lines = [
+        heads,
+        ["---:" if head in right else "---" for head in heads],
+        *([plain(text) for text in row] for row in rows),
+    ]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 

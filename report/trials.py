@@ -85,19 +85,30 @@ def _with_configuration(records: pl.DataFrame) -> pl.DataFrame:
 
 
 def _worst_outcome() -> pl.Expr:
-    expression = pl.when(pl.col("tainted").any() | pl.col("outcome").eq("tainted").any()).then(pl.lit("tainted"))
-    for outcome in ("failed", "diverged", "unavailable"):
-        expression = expression.when(pl.col("outcome").eq(outcome).any()).then(pl.lit(outcome))
-    return expression.otherwise(pl.lit("ok"))
+    said = pl.col("outcome")
+    tainted = pl.col("tainted").any() | said.eq("tainted").any()
+    return (
+        pl.when(tainted)
+        .then(pl.lit("tainted"))
+        .when(said.eq("failed").any())
+        .then(pl.lit("failed"))
+        .when(said.eq("diverged").any())
+        .then(pl.lit("diverged"))
+        .when(said.eq("unavailable").any())
+        .then(pl.lit("unavailable"))
+        .otherwise(pl.lit("ok"))
+    )
 
 
 def _plain_reason() -> pl.Expr:
     """Why a trial has no number, without the words that the status puts before it."""
-    bare = pl.col("reason").str.replace(r"^(?i)\s*(not run|failed|tainted|diverged):\s*", "").str.strip_chars(" .")
+    whole = pl.col("reason").str.strip_chars(" .")
+    bare = whole.str.replace(r"^(?i)(not run|failed|tainted):\s*", "")
     epoch = pl.format("diverged at epoch {}", pl.col("diverged_at"))
+    said = pl.when(whole.str.starts_with("diverged")).then(whole).otherwise(pl.format("diverged: {}", whole))
     return (
         pl.when(pl.col("outcome").eq("diverged"))
-        .then(pl.coalesce(epoch, pl.when(bare.str.starts_with("diverged")).then(bare), pl.lit("diverged")))
+        .then(pl.coalesce(epoch, said, pl.lit("diverged")))
         .when(pl.col("outcome").eq("ok") & pl.col("seconds").is_null())
         .then(pl.coalesce(bare, pl.lit("no time was recorded")))
         .otherwise(bare)

@@ -1,4 +1,4 @@
-"""The answer: for each class of equal work, which platform is fastest, by how much, how surely, and at what cost in cores."""
+"""For each class of equal work: which platform is fastest, by how much, how surely, and from how many cores on."""
 
 from __future__ import annotations
 
@@ -40,15 +40,23 @@ class Test:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Where a platform stands. `best` is None where it did not run."""
+    """Where a platform stands that ran."""
 
     platform: str
-    best: Row | None
+    best: Row
     factors: tuple[Row, ...]  # the best at each other precision and gradient
-    against_fastest: Ratio | None
+    against_fastest: Ratio
     against_baseline: Ratio | None
     cost_cores: int | None
     cost_unit: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Absent:
+    """A platform that has no number here, and why."""
+
+    platform: str
     reason: str
 
 
@@ -64,12 +72,13 @@ class Comparison:
     baseline: Row | None
     machine: Row | None
     no_baseline: str | None
-    standings: tuple[Standing, ...]  # fastest first, then those that did not run
+    standings: tuple[Standing, ...]  # fastest first
+    absent: tuple[Absent, ...]
     tests: tuple[Test, ...]
 
     @property
     def fastest(self) -> Standing | None:
-        return next((standing for standing in self.standings if standing.best is not None), None)
+        return self.standings[0] if self.standings else None
 
     @property
     def runner_up(self) -> Test | None:
@@ -100,11 +109,13 @@ def _comparison(rows: list[dict[str, Any]], spec: BaselineSpec) -> Comparison:
     groups = [_main(group, baseline) for group in _by_platform(ran).values()]
     main = {group[0]["platform"]: group for group in sorted(groups, key=lambda group: group[0]["rank_by"])}
     tests = _tests(main, baseline)
-    fastest = next(iter(main.values()))[0] if main else None
+    group_of_fastest = next(iter(main.values()), [])
     reason = None if baseline else _no_baseline(rows, spec)
-    standings = [_standing(main[platform], ran, fastest, baseline, tests, reason) for platform in main]
-    standings += [
-        _absent(platform, group) for platform, group in _by_platform(not_run).items() if platform not in main
+    standings = [_standing(group, ran, group_of_fastest[0], baseline, tests, reason) for group in main.values()]
+    absent = [
+        Absent(platform=platform, reason="; ".join(dict.fromkeys(row["status"] for row in group)))
+        for platform, group in _by_platform(not_run).items()
+        if platform not in main
     ]
     return Comparison(
         work=rows[0],
@@ -116,6 +127,7 @@ def _comparison(rows: list[dict[str, Any]], spec: BaselineSpec) -> Comparison:
         machine=machine,
         no_baseline=reason,
         standings=tuple(standings),
+        absent=tuple(absent),
         tests=tuple(tests),
     )
 
@@ -153,7 +165,7 @@ def _tests(main: dict[str, list[Row]], baseline: Row | None) -> list[Test]:
         planned.append((best[0], best[1], "runner-up"))
     if not planned:
         return []
-    left, right = ([_sample(pair[side]) for pair in planned] for side in (0, 1))
+    left, right = [_sample(pair[0]) for pair in planned], [_sample(pair[1]) for pair in planned]
     t, degrees, p = welch_less(left, right)
     # Which of the two fastest is in front was not known beforehand: either way round would have been told.
     p = np.where([against == "runner-up" for *_, against in planned], np.minimum(2 * p, 1.0), p)
@@ -178,13 +190,13 @@ def _sample(row: Row) -> Sample:
 
 
 def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
+    return float(value) if np.isfinite(value) else None
 
 
 def _standing(
     main: list[Row],
     ran: Sequence[Row],
-    fastest: Row | None,
+    fastest: Row,
     baseline: Row | None,
     tests: Sequence[Test],
     no_baseline: str | None,
@@ -201,7 +213,7 @@ def _standing(
         platform=platform,
         best=best,
         factors=tuple(factors.values()),
-        against_fastest=ratio(_sample(best), _sample(fastest)) if fastest is not None else None,
+        against_fastest=ratio(_sample(best), _sample(fastest)),
         against_baseline=ratio(_sample(best), _sample(baseline)) if baseline is not None else None,
         cost_cores=cost,
         cost_unit=unit,
@@ -212,9 +224,11 @@ def _standing(
 def _cost(
     main: list[Row], baseline: Row | None, tests: Sequence[Test], no_baseline: str | None
 ) -> tuple[int | None, str, str]:
-    """COST (McSherry, Isard, Murray 2015): the fewest cores with which a platform beats the baseline, or why there are none."""
+    """COST (McSherry, Isard, Murray 2015): the fewest cores with which a platform beats the baseline, or why none."""
     platform = main[0]["platform"]
-    known = {name: sorted({row[name] for row in main if row[name] is not None}) for name in ("total_cores", "executors")}
+    known = {
+        name: sorted({row[name] for row in main if row[name] is not None}) for name in ("total_cores", "executors")
+    }
     column = "executors" if known["executors"] and not known["total_cores"] else "total_cores"
     unit = "executors" if column == "executors" else "cores"
     if baseline is None:
@@ -237,20 +251,6 @@ def _cost(
     return winner[column], unit, f"{own} against the baseline's {other}{plain}"
 
 
-def _absent(platform: str, rows: list[Row]) -> Standing:
-    reasons = list(dict.fromkeys(row["status"] for row in rows))
-    return Standing(
-        platform=platform,
-        best=None,
-        factors=(),
-        against_fastest=None,
-        against_baseline=None,
-        cost_cores=None,
-        cost_unit="cores",
-        reason="; ".join(reasons),
-    )
-
-
 def _no_baseline(rows: Sequence[Row], spec: BaselineSpec) -> str:
     for row in rows:
         if (row["platform"], row["precision"], row["threads"]) == (spec.platform, spec.precision, spec.threads):
@@ -264,7 +264,10 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
     return {
         **{key: work[key] for key in WORK_KEYS},
         "baseline": None if baseline is None else _place(baseline),
-        "platforms": {standing.platform: _standing_json(standing) for standing in comparison.standings},
+        "platforms": {
+            **{standing.platform: _standing_json(standing) for standing in comparison.standings},
+            **{each.platform: _absent_json(each) for each in comparison.absent},
+        },
         "fastest": None if fastest is None else fastest.platform,
         "flips": [],
         "rows": work["rows"],
@@ -297,17 +300,34 @@ def _place(row: Row) -> dict[str, Any]:
 
 
 def _standing_json(standing: Standing) -> dict[str, Any]:
-    nothing = dict.fromkeys(("total_cores", "seconds"))
     return {
         "cost_cores": standing.cost_cores,
         "cost_unit": standing.cost_unit,
         "reason": standing.reason,
-        **(nothing if standing.best is None else {k: v for k, v in _place(standing.best).items() if k != "platform"}),
-        "status": standing.reason if standing.best is None else standing.best["status"],
+        **_without_platform(standing.best),
+        "status": standing.best["status"],
         "over_fastest": _ratio_json(standing.against_fastest),
         "over_baseline": _ratio_json(standing.against_baseline),
-        "factors": [{k: v for k, v in _place(row).items() if k != "platform"} for row in standing.factors],
+        "factors": [_without_platform(row) for row in standing.factors],
     }
+
+
+def _absent_json(absent: Absent) -> dict[str, Any]:
+    return {
+        "cost_cores": None,
+        "cost_unit": "cores",
+        "reason": absent.reason,
+        "total_cores": None,
+        "seconds": None,
+        "status": absent.reason,
+        "over_fastest": None,
+        "over_baseline": None,
+        "factors": [],
+    }
+
+
+def _without_platform(row: Row) -> dict[str, Any]:
+    return {key: value for key, value in _place(row).items() if key != "platform"}
 
 
 def _ratio_json(value: Ratio | None) -> dict[str, float | None] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 TITLES = {"mllib": "Spark MLlib"}
@@ -141,7 +141,7 @@ def period(row: Mapping[str, Any], *, by_pass: bool = False) -> str:
     return "an epoch"
 
 
-VARYING = {
+VARYING: dict[str, Callable[[Any], str]] = {
     "precision": str,
     "gradient": lambda value: f"{value} gradient",
     "learning_rate": lambda value: f"step {value:g}",

@@ -25,6 +25,7 @@ BLOCK_ROWS = 128  # MLlib stacks about so many rows to one matrix
 ARROW_ROWS = 2048
 EVENTS_SECONDS = 20.0
 CLOCKS_SHARE, CLOCKS_SECONDS = 0.02, 0.1
+CLOCK_STEP = 0.001  # of the event log's clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,16 @@ class Fit:
     ended: float
     losses: list[float]
     weights: np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """An epoch as the event log shows it."""
+
+    seconds: float
+    cpu_seconds: float
+    passes: int
+    clock: str
 
 
 class MLlib:
@@ -67,21 +78,21 @@ class MLlib:
             fit = _fit(spec, data, rows)
         finally:
             rows.unpersist()
-        jobs, seen = _jobs(EventLog(application.event_log), spec, len(fit.losses))
+        jobs, seen = _jobs(EventLog(application.event_log), spec, fit)
         passes = [job for job in jobs if job.is_pass]
         caching = sum(_ended(job) - job.began for job in jobs if not job.is_pass)
         layers = unflatten(spec.network, fit.weights)
-        epochs = list(_epochs(spec, passes, fit))
-        for number, (seconds, cpu_seconds, epoch_passes, clock) in enumerate(epochs, 1):
-            last = number == len(epochs)
+        spans = list(_epochs(spec, passes, fit, told=application.iterations(since=fit.began)))
+        for number, span in enumerate(spans, 1):
+            last = number == len(spans)
             yield Epoch(
                 epoch=number,
-                seconds=seconds,
-                clock=clock,
-                cpu_seconds=cpu_seconds,
-                passes=epoch_passes,
+                seconds=span.seconds,
+                clock=span.clock,
+                cpu_seconds=span.cpu_seconds,
+                passes=span.passes,
                 updates=1,
-                samples=epoch_passes * data.rows(spec.data_fraction),
+                samples=span.passes * data.rows(spec.data_fraction),
                 loss=fit.losses[number - 1],
                 train_accuracy=_accuracy(layers, data, *data.read_train(spec.data_fraction)) if last else None,
                 test_accuracy=_accuracy(layers, data, *data.read_test()) if last else None,
@@ -171,50 +182,57 @@ def block_rows(rows: int, partitions: int) -> int:
     return BLOCK_ROWS
 
 
-def _jobs(log: EventLog, spec: TrialSpec, losses: int) -> tuple[list[Job], Application]:
+def _jobs(log: EventLog, spec: TrialSpec, fit: Fit) -> tuple[list[Job], Application]:
     """The fit's jobs, once the log holds the end of all of them: it is written a moment later."""
     deadline = time.monotonic() + EVENTS_SECONDS
     while True:
         seen = log.read()
-        jobs = sorted(seen.group(spec.slug), key=lambda job: job.number)
+        jobs = [job for job in seen.group(spec.slug) if job.began >= fit.began - CLOCK_STEP]
         passes = [job for job in jobs if job.is_pass]
-        if len(passes) >= losses and all(job.ended is not None for job in jobs):
+        if len(passes) >= len(fit.losses) and all(job.ended is not None for job in jobs):
             return jobs, seen
         if time.monotonic() > deadline:
             raise TrialError(
-                f"the event log shows {len(passes)} finished gradient passes where the objective history has {losses} "
-                f"values; such a trial has no epochs that can be trusted"
+                f"the event log shows {len(passes)} finished gradient passes where the objective history has "
+                f"{len(fit.losses)} values; such a trial has no epochs that can be trusted"
             )
         time.sleep(0.05)
 
 
-def _epochs(spec: TrialSpec, passes: list[Job], fit: Fit) -> Iterator[tuple[float, float, int, str]]:
-    """Seconds, CPU seconds, passes and clock of each epoch: from its first pass to the next epoch's."""
+def _epochs(spec: TrialSpec, passes: list[Job], fit: Fit, *, told: list[float]) -> Iterator[Span]:
+    """Each epoch from its first pass to the next epoch's; `told` is when l-bfgs said that an iteration had ended."""
     epochs = len(fit.losses) - 1  # the history ends with the loss of the final weights
     ends = [job.began for job in passes[1:]] + [_ended(passes[-1])]
     if spec.hyperparameters.solver == "gd":
         # One pass an update; the last pass only finds the final loss, and belongs to no epoch.
         if len(passes) != epochs + 1:
             raise TrialError(f"{len(passes)} gradient passes for {epochs} updates: the event log is not of this fit")
-        for job, end in zip(passes[:-1], ends[:-1], strict=True):
-            yield end - job.began, job.cpu_seconds, 1, "eventlog"
-    elif len(passes) == epochs + 1:
-        # The first pass is at the initial weights and belongs to the first iteration.
-        yield ends[1] - passes[0].began, passes[0].cpu_seconds + passes[1].cpu_seconds, 2, "eventlog"
-        for job, end in zip(passes[2:], ends[2:], strict=True):
-            yield end - job.began, job.cpu_seconds, 1, "eventlog"
+        shares = [[job] for job in passes[:-1]]
+    elif len(told) == epochs:
+        # An iteration has the passes that ended before it did; the first has the one at the initial weights too.
+        shares = [
+            [job for job in passes if since < _ended(job) <= until]
+            for since, until in zip([0.0, *told], told, strict=False)
+        ]
     else:
-        # Some line search took more than one pass, and the log does not tell which.
-        whole, cpu = ends[-1] - passes[0].began, sum(job.cpu_seconds for job in passes)
-        for number in range(epochs):
-            share = len(passes) // epochs + (number < len(passes) % epochs)
-            yield whole / epochs, cpu / epochs, share, "amortized"
+        shares = []
+    if shares and all(shares):
+        for share in shares:
+            end = ends[passes.index(share[-1])]
+            cpu_seconds = sum(job.cpu_seconds for job in share)
+            yield Span(seconds=end - share[0].began, cpu_seconds=cpu_seconds, passes=len(share), clock="eventlog")
+        return
+    # Some line search took more than one pass, and nothing tells which.
+    whole, cpu_seconds = ends[-1] - passes[0].began, sum(job.cpu_seconds for job in passes)
+    for number in range(epochs):
+        count = len(passes) // epochs + (number < len(passes) % epochs)
+        yield Span(seconds=whole / epochs, cpu_seconds=cpu_seconds / epochs, passes=count, clock="amortized")
 
 
 def _disagreement(jobs: list[Job], fit: Fit) -> str | None:
     """A sentence where the event log's clock and the monotonic one do not tell the same time of the fit."""
     first, last = jobs[0].began, max(_ended(job) for job in jobs)
-    inside = fit.began - 0.001 <= first and last <= fit.ended + 0.001
+    inside = fit.began - CLOCK_STEP <= first and last <= fit.ended + CLOCK_STEP
     by_log = fit.ended - fit.began
     if inside and abs(by_log - fit.seconds) <= max(CLOCKS_SHARE * fit.seconds, CLOCKS_SECONDS):
         return None

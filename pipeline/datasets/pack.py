@@ -167,7 +167,13 @@ def _write(rows: Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]], staging:
         with (
             staging.create(f"part-{number:05d}.parquet") as part,
             pq.ParquetWriter(
-                part, schema, compression="zstd", compression_level=1, use_dictionary=False, write_statistics=False
+                part,
+                schema,
+                compression="zstd",
+                compression_level=1,
+                use_dictionary=False,
+                write_statistics=False,
+                write_page_checksum=True,
             ) as writer,
         ):
             for features, labels in itertools.chain([first], part_groups):

@@ -84,12 +84,21 @@ def outcomes(
     for trial in range(1, trials + 1):
         for each in generator.sample(made, len(made)):
             factor = 1 + generator.gauss(0, noise)
-            found.append(outcome(each, trial=trial, epochs=epochs, factor=factor, position=len(found), jitter=noise / 3))
+            found.append(
+                outcome(each, trial=trial, epochs=epochs, factor=factor, position=len(found), jitter=noise / 3)
+            )
     return found
 
 
 def outcome(
-    made: Made, *, trial: int = 1, attempt: int = 1, epochs: int = 5, factor: float = 1.0, position: int = 0, jitter: float = 0.0
+    made: Made,
+    *,
+    trial: int = 1,
+    attempt: int = 1,
+    epochs: int = 5,
+    factor: float = 1.0,
+    position: int = 0,
+    jitter: float = 0.0,
 ) -> Outcome:
     spec = TrialSpec(
         platform=made.platform,
@@ -115,8 +124,10 @@ def outcome(
         attempt=attempt, seed=trial, epochs_requested=epochs, outcome=ending, reason=made.unavailable,
         started_at=START + timedelta(seconds=30 * position),
     )  # fmt: skip
-    records = (empty,) if made.seconds is None else tuple(
-        _epoch(made, empty, epoch, factor=factor, jitter=jitter) for epoch in range(1, epochs + 1)
+    records = (
+        (empty,)
+        if made.seconds is None
+        else tuple(_epoch(made, empty, epoch, factor=factor, jitter=jitter) for epoch in range(1, epochs + 1))
     )
     return Outcome(
         spec=spec, outcome=ending, reason=made.unavailable, noisy=False, invocation="made", position=position, note=None,
@@ -160,5 +171,25 @@ def with_records(outcome: Outcome, **changes: object) -> Outcome:
 
 def ended(outcome: Outcome, how: str, *, reason: str | None = None, epochs: int | None = None) -> Outcome:
     """The same outcome, ended in another way after some epochs."""
-    kept = outcome.records[:epochs] if epochs else (replace(outcome.records[0], seconds=None, epoch=None, loss=None, rows=None, updates=None, passes=None, warmup=False),)
-    return replace(outcome, outcome=how, reason=reason, records=tuple(replace(record, outcome=how, reason=reason) for record in kept))
+    kept = (
+        outcome.records[:epochs]
+        if epochs
+        else (
+            replace(
+                outcome.records[0],
+                seconds=None,
+                epoch=None,
+                loss=None,
+                rows=None,
+                updates=None,
+                passes=None,
+                warmup=False,
+            ),
+        )
+    )
+    return replace(
+        outcome,
+        outcome=how,
+        reason=reason,
+        records=tuple(replace(record, outcome=how, reason=reason) for record in kept),
+    )

@@ -68,7 +68,10 @@ def test_every_record_of_every_attempt_is_kept() -> None:
 
 def test_a_mean_is_over_trials_without_warmup() -> None:
     found = outcomes()
-    mine, values = row(found, platform="mllib", executors=2, cores=1, trials=3), times(found, "mllib", executors=2, cores=1)
+    mine, values = (
+        row(found, platform="mllib", executors=2, cores=1, trials=3),
+        times(found, "mllib", executors=2, cores=1),
+    )
     assert float(mine["mean_seconds"]) == pytest.approx(np.mean(values))
     expected = stats.t.interval(0.95, 2, loc=np.mean(values), scale=stats.sem(values))
     assert (float(mine["ci_low"]), float(mine["ci_high"])) == pytest.approx(expected)
@@ -80,8 +83,12 @@ def test_relative_is_over_the_baselines_mean() -> None:
     found = outcomes()
     spark = row(found, platform="mllib", executors=1, cores=1)
     one, two = (row(found, platform="torch-cpu", threads=n) for n in (1, 2))
-    assert float(spark["relative_to_one_thread"]) == pytest.approx(float(spark["mean_seconds"]) / float(one["mean_seconds"]))
-    assert float(spark["relative_to_one_machine"]) == pytest.approx(float(spark["mean_seconds"]) / float(two["mean_seconds"]))
+    assert float(spark["relative_to_one_thread"]) == pytest.approx(
+        float(spark["mean_seconds"]) / float(one["mean_seconds"])
+    )
+    assert float(spark["relative_to_one_machine"]) == pytest.approx(
+        float(spark["mean_seconds"]) / float(two["mean_seconds"])
+    )
     assert float(one["relative_to_one_thread"]) == 1.0
 
 
@@ -135,7 +142,9 @@ def test_a_failed_trial_is_counted_and_left_out() -> None:
     mine = row(found, platform="torch-cpu")
     assert mine["status"] == "ok (1 of 3 trials failed: executor out of memory)"
     assert mine["trials"] == "2"
-    assert float(mine["mean_seconds"]) == pytest.approx(np.mean([times([each], "torch-cpu")[0] for each in (found[0], found[2])]))
+    assert float(mine["mean_seconds"]) == pytest.approx(
+        np.mean([times([each], "torch-cpu")[0] for each in (found[0], found[2])])
+    )
 
 
 def test_a_trial_that_failed_before_its_first_epoch_belongs_to_its_configuration() -> None:

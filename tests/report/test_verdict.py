@@ -13,15 +13,13 @@ from scipy import stats
 
 from models.outcome import Outcome
 from report.merge import records_table
-from report.page import first_lines, report_files
+from report.page import first_lines, report_files, summary
 from tests.report.made import BASELINE, QUICK, RUN, Made, ended, mllib, outcomes, torch
 from tests.report.test_comparison import times
 
 
 def verdict(found: Sequence[Outcome]) -> dict[str, Any]:
-    files = report_files(records_table(found), run=RUN, baseline=BASELINE)
-    parsed: dict[str, Any] = json.loads(files["verdict.json"])
-    return parsed
+    return summary(records_table(found), run=RUN, baseline=BASELINE)
 
 
 def only(found: Sequence[Outcome]) -> dict[str, Any]:
@@ -36,13 +34,30 @@ def said(found: Sequence[Outcome]) -> str:
 
 def test_the_keys_are_the_contracts() -> None:
     found = only(outcomes())
-    keys = ["dataset", "network", "solver", "batch_size", "data_fraction", "unit", "baseline", "platforms", "fastest", "flips"]
+    keys = [
+        "dataset",
+        "network",
+        "solver",
+        "batch_size",
+        "data_fraction",
+        "unit",
+        "baseline",
+        "platforms",
+        "fastest",
+        "flips",
+    ]
     assert list(found)[: len(keys)] == keys
     assert found["flips"] == []
     assert found["baseline"].keys() >= {"platform", "total_cores", "seconds"}
     assert found["platforms"].keys() == {"torch-cpu", "mllib", "torch-cuda"}
     for platform in found["platforms"].values():
         assert platform.keys() >= {"cost_cores", "cost_unit", "reason", "seconds", "total_cores", "factors"}
+
+
+def test_the_file_holds_the_summary() -> None:
+    records = records_table(outcomes(trials=2))
+    parsed = json.loads(report_files(records, run=RUN, baseline=BASELINE)["verdict.json"])
+    assert parsed == json.loads(json.dumps(summary(records, run=RUN, baseline=BASELINE)))
 
 
 def test_the_verdict_of_a_quick_run() -> None:

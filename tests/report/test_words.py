@@ -19,7 +19,9 @@ def test_seconds(value: float, said: str) -> None:
     assert words.seconds(value) == said
 
 
-@pytest.mark.parametrize(("value", "said"), [(6.38, "6.4x"), (1.034, "1.03x"), (0.51, "0.510x"), (12.6, "13x"), (123.4, "123x")])
+@pytest.mark.parametrize(
+    ("value", "said"), [(6.38, "6.4x"), (1.034, "1.03x"), (0.51, "0.510x"), (12.6, "13x"), (123.4, "123x")]
+)
 def test_times(value: float, said: str) -> None:
     assert words.times(value) == said
 

@@ -1,0 +1,1 @@
+"""What `make bench` runs: ratios against peers, both sides in one run, in alternation."""

@@ -1,0 +1,179 @@
+"""Seconds over cores, both on log scales, so that perfect scaling is a straight line: McSherry's picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from report import sentences
+from report.drawing import (
+    FITTED,
+    INK,
+    MOST_LINES,
+    MUTED,
+    PAPER,
+    Figure,
+    Palette,
+    Spec,
+    Table,
+    apart,
+    data,
+    figure,
+    layered,
+    length,
+    log_y,
+    on_axis_of,
+    share,
+    texts,
+    thinned,
+)
+from report.verdict import Comparison, Row
+from report.words import period, resources, seconds, seconds_between, title
+
+# A second and third line of a platform, as of 2 cores an executor, is told from the first by its dashes.
+DASHES = alt.Scale(domain=[0, 1, 2, 3], range=[[1, 0], [6, 3], [2, 3], [8, 3, 2, 3]])
+
+
+def cores_figure(comparison: Comparison, *, name: str, palette: Palette) -> Figure | None:
+    """A line for each platform and its cores an executor; None where no number of cores was varied."""
+    lines = _scaling(comparison)
+    if len({row["total_cores"] for line in lines for row in line}) < 2:
+        return None
+    table = Table(
+        heads=("platform", "resources", "cores in all", "seconds", "95 % interval", "status"),
+        rows=tuple(
+            (
+                title(row["platform"]),
+                resources(row),
+                str(row["total_cores"] or ""),
+                "" if row["rank_by"] is None else seconds(row["rank_by"], 3),
+                "" if comparison.by_pass else seconds_between(row["ci_low"], row["ci_high"]),
+                row["status"],
+            )
+            for row in sorted(
+                [*(row for line in lines for row in line), *comparison.not_run],
+                key=lambda row: (row["platform"], row["executors"] or 0, row["cores"] or 0, row["threads"] or 0),
+            )
+        ),
+    )
+    return figure(name, sentences.of_cores(comparison), table, lambda w: _cores_chart(comparison, lines, palette, w))
+
+
+def _cores_chart(comparison: Comparison, lines: Sequence[Sequence[Row]], palette: Palette, width: int) -> Spec:
+    height = 320
+    points = _points(comparison, lines, palette)
+    totals = sorted({point["cores"] for point in points})
+    first, last = totals[0], totals[-1]
+    ideals = _ideals(lines)
+    values = [point[key] for point in points for key in ("low", "high")] + [point["seconds"] for point in ideals]
+    if comparison.baseline is not None:
+        values.append(comparison.baseline["rank_by"])
+    low, high = min(values) / 1.25, max(values) * 1.25
+    across, up = [first / (last / first) ** 0.06, last * (last / first) ** 0.06], [low, high]
+    x = alt.X(
+        "cores:Q",
+        scale=alt.Scale(type="log", base=2, domain=across, nice=False),
+        axis=alt.Axis(
+            values=thinned(totals, 8 if width > 500 else 5), format="d", grid=False, title="cores in all (log scale)"
+        ),
+    )
+    y = log_y("seconds", low, high, height=height)
+    colour, shape = alt.Color("colour:N", scale=None), alt.Shape("shape:N", scale=None)
+    dash = alt.StrokeDash("dash:O", scale=DASHES, legend=None)
+    labels = [(line[-1]["total_cores"], line[-1]["rank_by"], _line_name(line, lines)) for line in lines]
+    layers: list[Any] = [
+        alt.Chart(data(ideals))
+        .mark_line(color=MUTED, strokeWidth=1, strokeDash=[1, 4], strokeCap="round")
+        .encode(x=x, y=y, detail="line:N")
+    ]
+    if comparison.baseline is not None:
+        base = [{"seconds": comparison.baseline["rank_by"]}]
+        layers.append(alt.Chart(data(base)).mark_rule(color=MUTED, strokeDash=[3, 3]).encode(y=y))
+        labels.append((None, comparison.baseline["rank_by"], "baseline"))
+    layers += [
+        alt.Chart(data(points))
+        .mark_line(strokeWidth=2)
+        .encode(x=x, y=y, color=colour, detail="line:N", strokeDash=dash),
+        alt.Chart(data(points))
+        .mark_rule(strokeWidth=2, opacity=0.5)
+        .encode(x=x, y=on_axis_of(y, "low"), y2="high:Q", color=colour),
+        alt.Chart(data(points))
+        .mark_point(size=60, filled=True, opacity=1, stroke=PAPER, strokeWidth=1)
+        .encode(x=x, y=y, color=colour, shape=shape),
+    ]
+    # A label stands right of its line's end: in the margin, for a line that goes as far as any.
+    margin = max(length(text) for total, _, text in labels if total in (None, last))
+    inner, wide = height - 46, width - 44 - margin
+    wanted = [
+        (
+            wide + 8 if total in (None, last) else wide * share(total, across, log=True) + 10,
+            inner * (1 - share(value, up, log=True)),
+            text,
+        )
+        for total, value, text in labels
+    ]
+    for (total, value, text), wish, place in zip(labels, wanted, apart(wanted, bottom=inner), strict=True):
+        edge = total in (None, last)
+        layers += texts(
+            [{"cores": total or last, "seconds": value, "text": text}],
+            x=alt.value("width") if edge else x,
+            y=y,
+            ink=MUTED if total is None else INK,
+            align="left",
+            dx=8 if edge else 10,
+            dy=place - wish[1] - 7 * text.count("\n"),
+        )
+    heading = "seconds " + period(comparison.work, by_pass=comparison.by_pass) + " (log scale)"
+    padding = {"left": 2, "right": 4, "top": 4, "bottom": 2}
+    return layered(layers, width=width, height=height, autosize=FITTED, padding=padding, title=heading)
+
+
+def _points(comparison: Comparison, lines: Sequence[Sequence[Row]], palette: Palette) -> list[dict[str, Any]]:
+    points = []
+    for number, line in enumerate(lines):
+        platform = line[0]["platform"]
+        colour, shape = palette[platform]
+        same = {"line": number, "colour": colour, "shape": shape}
+        dash = sum(other[0]["platform"] == platform for other in lines[:number])
+        for row in line:
+            low, high = comparison.sample(row).interval()
+            at = {"cores": row["total_cores"], "seconds": row["rank_by"]}
+            points.append({**same, **at, "low": max(low, row["rank_by"] / 10), "high": high, "dash": dash})
+    return points
+
+
+def _ideals(lines: Sequence[Sequence[Row]]) -> list[dict[str, Any]]:
+    """Half the time on twice the cores, from a line's first point as far as the line goes."""
+    return [
+        {"line": number, "cores": cores, "seconds": line[0]["rank_by"] * line[0]["total_cores"] / cores}
+        for number, line in enumerate(lines)
+        if len(line) > 1
+        for cores in (line[0]["total_cores"], line[-1]["total_cores"])
+    ]
+
+
+def _scaling(comparison: Comparison) -> list[list[Row]]:
+    """Lines over total cores: one for a platform and its cores an executor, at what the platform is judged by."""
+    lines: dict[tuple[Any, ...], dict[int, Row]] = {}
+    for standing in comparison.standings:
+        for row in comparison.ran:
+            best = standing.best
+            if row["platform"] != standing.platform or row["total_cores"] is None:
+                continue
+            if (row["precision"], row["gradient"]) == (best["precision"], best["gradient"]):
+                per = row["cores"] if row["executors"] is not None else None
+                # The fastest of several at the same size comes first.
+                lines.setdefault((row["platform"], per or 0), {}).setdefault(row["total_cores"], row)
+    order = {standing.platform: number for number, standing in enumerate(comparison.standings)}
+    kept = sorted(lines, key=lambda key: (order[key[0]], key[1]))[:MOST_LINES]
+    return [[lines[key][total] for total in sorted(lines[key])] for key in kept]
+
+
+def _line_name(line: Sequence[Row], lines: Sequence[Sequence[Row]]) -> str:
+    row = line[0]
+    if sum(other[0]["platform"] == row["platform"] for other in lines) < 2 or row["executors"] is None:
+        return title(row["platform"])
+    cores = row["cores"]
+    return f"{title(row['platform'])},\n{cores} {'core' if cores == 1 else 'cores'} each"

@@ -1,0 +1,169 @@
+"""Loss and test accuracy over training time, a line for the best configuration of each platform."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from report import sentences
+from report.drawing import (
+    INK,
+    MOST_LINES,
+    SECONDS,
+    Figure,
+    Palette,
+    Spec,
+    Table,
+    apart,
+    data,
+    figure,
+    layered,
+    length,
+    share,
+    texts,
+    ticks,
+)
+from report.verdict import Comparison
+from report.words import seconds, title
+
+HEIGHT = 210
+PANELS = {"loss": ("loss", 1.0), "accuracy": ("test accuracy, percent", 100.0)}
+
+
+def learning_figure(comparison: Comparison, *, epochs: pl.DataFrame, name: str, palette: Palette) -> Figure | None:
+    """Loss and test accuracy over training seconds; None where neither was recorded."""
+    curves = _curves(comparison, epochs)
+    if not any(
+        point["loss"] is not None or point["accuracy"] is not None for curve in curves for point in curve["points"]
+    ):
+        return None
+    table = Table(
+        heads=("platform", "epoch", "training seconds", "loss", "test accuracy"),
+        rows=tuple(
+            (
+                title(curve["platform"]),
+                str(point["epoch"]),
+                seconds(point["seconds"], 3),
+                "" if point["loss"] is None else f"{point['loss']:.4g}",
+                "" if point["accuracy"] is None else f"{point['accuracy']:.4f}",
+            )
+            for curve in curves
+            for point in curve["points"]
+        ),
+    )
+    return figure(name, sentences.of_learning(curves), table, lambda width: _learning_chart(curves, palette, width))
+
+
+def _learning_chart(curves: Sequence[dict[str, Any]], palette: Palette, width: int) -> Spec:
+    wide = width > 500
+    panels = [name for name in PANELS if any(point[name] is not None for curve in curves for point in curve["points"])]
+    across = (width - 8 - 39 * len(panels) - 20 * (len(panels) - 1)) / len(panels) if wide else width - 47
+    ends = [curve["seconds"] for curve in curves]
+    log = max(ends) > 20 * min(ends)
+    first = min(point["seconds"] for curve in curves for point in curve["points"])
+    domain = [first / 1.1, max(ends) * 1.05] if log else [0, max(ends) * 1.02]
+    axis: dict[str, Any] = {"values": ticks(domain[0], domain[1], pixels=across)} if log else {"tickCount": 5}
+    heading = "training time" + (" (log scale)" if log else "")
+    x = alt.X(
+        "seconds:Q",
+        scale=alt.Scale(type="log" if log else "linear", domain=domain, nice=False),
+        axis=alt.Axis(title=heading, labelExpr=SECONDS, grid=False, labelFlush=True, **axis),
+    )
+    # Labels at the lines where there is room, else a legend.
+    crowded = len(curves) > (4 if wide else 3)
+    names = [title(curve["platform"]) for curve in curves]
+    colours, shapes = zip(*(palette[curve["platform"]] for curve in curves), strict=True)
+    legend = alt.Legend(orient="top", title=None, columns=4 if wide else 2, symbolSize=60) if crowded else None
+    colour = alt.Color("text:N", scale=alt.Scale(domain=names, range=colours), legend=legend)
+    shape = alt.Shape("text:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)
+    drawn = []
+    for name in panels:
+        words, factor = PANELS[name]
+        points = [
+            {"line": n, "seconds": point["seconds"], "value": point[name] * factor, "text": title(curve["platform"])}
+            for n, curve in enumerate(curves)
+            for point in curve["points"]
+            if point[name] is not None
+        ]
+        values = [point["value"] for point in points]
+        margin = 0.1 * ((max(values) - min(values)) or abs(max(values)) or 1.0)
+        up = [min(values) - margin, max(values) + margin]
+        y = alt.Y(
+            "value:Q",
+            scale=alt.Scale(domain=up, zero=False, nice=False),
+            axis=alt.Axis(title=None, tickCount=5, minExtent=34, maxExtent=34, format="~g"),
+        )
+        layers: list[Any] = [
+            alt.Chart(data(points)).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, detail="line:N"),
+            alt.Chart(data(points))
+            .mark_point(size=34, filled=True, opacity=1)
+            .encode(x=x, y=y, color=colour, shape=shape),
+        ]
+        if not crowded:
+            last = list({point["line"]: point for point in points}.values())
+            at = [(across * share(p["seconds"], domain, log=log), HEIGHT * (1 - share(p["value"], up))) for p in last]
+            layers += _labels(last, at, x=x, y=y, across=across, falling=name == "loss")
+        drawn.append(layered(layers, width=across, height=HEIGHT, title=words))
+    padding = {"left": 0, "right": 6, "top": 4, "bottom": 2}
+    if wide:
+        return {"hconcat": drawn, "spacing": 59, "bounds": "flush", "padding": padding}
+    return {"vconcat": drawn, "spacing": 14, "padding": padding}
+
+
+def _labels(
+    points: Sequence[dict[str, Any]], at: Sequence[tuple[float, float]], *, x: Any, y: Any, across: float, falling: bool
+) -> list[Any]:
+    """The names of the lines at their ends, which lie `at` these pixels."""
+    wanted = []
+    for point, (left, top) in zip(points, at, strict=True):
+        # Right of an early end there is room; at the right edge, below a falling line and above a rising one.
+        if left + 9 + length(point["text"]) > across:
+            wanted.append((left + 2 - length(point["text"]), top + (14 if falling else -12), point["text"]))
+        else:
+            wanted.append((left + 9, top, point["text"]))
+    layers: list[Any] = []
+    for point, (left, top), wish, place in zip(points, at, wanted, apart(wanted, bottom=HEIGHT), strict=True):
+        layers += texts([point], x=x, y=y, ink=INK, align="left", dx=wish[0] - left, dy=place - top)
+    return layers
+
+
+def _curves(comparison: Comparison, epochs: pl.DataFrame) -> list[dict[str, Any]]:
+    """The mean over trials of cumulated seconds, loss and accuracy at each epoch, for each platform's best."""
+    curves = []
+    for standing in comparison.standings[:MOST_LINES]:
+        best = standing.best
+        mean = (
+            epochs.filter((pl.col("configuration") == best["configuration"]) & pl.col("epoch").is_not_null())
+            .sort("trial", "epoch")
+            .with_columns(at=pl.col("seconds").cum_sum().over("trial"))
+            .group_by("epoch")
+            .agg(pl.col("at").mean(), pl.col("loss").mean(), pl.col("test_accuracy").mean(), pl.len().alias("trials"))
+            .filter((pl.col("trials") == pl.col("trials").max()) & pl.col("at").is_not_null())
+            .sort("epoch")
+        )
+        if not mean.height:
+            continue
+        step = math.ceil(mean.height / 60)
+        thin = mean if step == 1 else pl.concat([mean.gather_every(step), mean.tail(1)]).unique("epoch").sort("epoch")
+        points = [
+            {"epoch": row["epoch"], "seconds": row["at"], "loss": row["loss"], "accuracy": row["test_accuracy"]}
+            for row in thin.to_dicts()
+        ]
+        losses = [point["loss"] for point in points if point["loss"] is not None]
+        accuracies = [point["accuracy"] for point in points if point["accuracy"] is not None]
+        curves.append(
+            {
+                "platform": standing.platform,
+                "label": comparison.label(best),
+                "points": points,
+                "epochs": mean.height,
+                "seconds": points[-1]["seconds"],
+                "loss": losses[-1] if losses else None,
+                "accuracy": accuracies[-1] if accuracies else None,
+            }
+        )
+    return curves

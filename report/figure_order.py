@@ -1,0 +1,122 @@
+"""Every trial in the order it ran, as its distance from the mean of its configuration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from report import sentences
+from report.drawing import FITTED, MUTED, Figure, Palette, Spec, Table, data, figure, layered
+from report.words import label, seconds, title
+
+MOST_POINTS = 400
+
+
+def order_figure(attempts: pl.DataFrame, configurations: pl.DataFrame, *, name: str, palette: Palette) -> Figure | None:
+    """Every trial in the order it ran, as its distance from the mean of its configuration."""
+    means = configurations.select("configuration", "mean_seconds", "trials")
+    frame = (
+        attempts.filter(pl.col("seconds").is_not_null())
+        .with_row_index("position", offset=1)
+        .join(means, on="configuration", how="left", maintain_order="left")
+        .filter(pl.col("mean_seconds").is_not_null() & (pl.col("trials") > 1))
+        .with_columns(deviation=pl.col("seconds") / pl.col("mean_seconds") - 1)
+    )
+    total = frame.height
+    if total > MOST_POINTS:
+        frame = frame.gather_every(math.ceil(total / MOST_POINTS))
+    points = [
+        {
+            "position": row["position"],
+            "deviation": row["deviation"] * 100,
+            "platform": title(row["platform"]),
+            "name": row["platform"],
+            "label": label(row),
+            "kind": "ranked" if row["ranked"] and not row["noisy"] else "noisy" if row["noisy"] else row["outcome"],
+            "seconds": row["seconds"],
+            "trial": row["trial"],
+            "attempt": row["attempt"],
+        }
+        for row in frame.to_dicts()
+    ]
+    if not points:
+        return None
+    ranked = frame.filter("ranked")
+    sentence = sentences.of_order(
+        ranked["deviation"].to_list(),
+        noisy=int(ranked["noisy"].sum()),
+        total=ranked.height if total == frame.height else total,
+    )
+    table = Table(
+        heads=("order", "configuration", "trial", "attempt", "seconds", "from the mean", "kind"),
+        rows=tuple(
+            (
+                str(point["position"]),
+                point["label"],
+                str(point["trial"] or ""),
+                str(point["attempt"] or ""),
+                seconds(point["seconds"], 3),
+                f"{point['deviation']:+.1f} %",
+                point["kind"],
+            )
+            for point in points
+        ),
+    )
+    return figure(name, sentence, table, lambda width: _order_chart(points, palette, width))
+
+
+def _order_chart(points: Sequence[dict[str, Any]], palette: Palette, width: int) -> Spec:
+    names = list(dict.fromkeys(point["name"] for point in points))
+    names.sort(key=lambda name: list(palette).index(name))
+    edge = max(1.0, *(abs(point["deviation"]) for point in points)) * 1.15
+    last = max(point["position"] for point in points)
+    x = alt.X(
+        "position:Q",
+        scale=alt.Scale(domain=[0.5, last + 0.5], nice=False),
+        axis=alt.Axis(
+            title="trials in the order they ran",
+            format="d",
+            tickMinStep=1,
+            grid=False,
+            tickCount=8 if width > 500 else 5,
+        ),
+    )
+    y = alt.Y(
+        "deviation:Q",
+        scale=alt.Scale(domain=[-edge, edge], nice=False),
+        axis=alt.Axis(
+            title=None, labelExpr="(datum.value > 0 ? '+' : '') + format(datum.value, '~g') + ' %'", tickCount=5
+        ),
+    )
+    domain = [title(name) for name in names]
+    legend = alt.Legend(orient="top", title=None, columns=4 if width > 500 else 2, symbolSize=60, symbolOpacity=1)
+    colour = alt.Color(
+        "platform:N", scale=alt.Scale(domain=domain, range=[palette[name][0] for name in names]), legend=legend
+    )
+    shape = alt.Shape(
+        "platform:N", scale=alt.Scale(domain=domain, range=[palette[name][1] for name in names]), legend=legend
+    )
+    quiet = [point for point in points if point["kind"] == "ranked"]
+    loud = [point for point in points if point["kind"] != "ranked"]
+    layers: list[Any] = [alt.Chart(data([{"deviation": 0}])).mark_rule(color=MUTED).encode(y=y)]
+    if quiet:
+        layers.append(
+            alt.Chart(data(quiet))
+            .mark_point(size=52, filled=True, opacity=0.9)
+            .encode(x=x, y=y, color=colour, shape=shape)
+        )
+    if loud:
+        layers.append(
+            alt.Chart(data(loud))
+            .mark_point(size=58, filled=False, strokeWidth=1.8, opacity=1)
+            .encode(x=x, y=y, color=colour, shape=shape)
+        )
+        layers.append(
+            alt.Chart(data(loud[:30])).mark_text(dy=-12, fontSize=11, color=MUTED).encode(x=x, y=y, text="kind:N")
+        )
+    heading = "distance from the mean of its configuration"
+    return layered(layers, width=width, height=270, autosize=FITTED, title=heading)

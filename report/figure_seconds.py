@@ -1,0 +1,133 @@
+"""Every trial a dot, the interval of their mean a bar, on a log scale, fastest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+
+from report import sentences
+from report.drawing import (
+    FITTED,
+    GRID,
+    INK,
+    MUTED,
+    Figure,
+    Palette,
+    Spec,
+    Table,
+    data,
+    figure,
+    layered,
+    log_x,
+    on_axis_of,
+    texts,
+)
+from report.verdict import Comparison, Row
+from report.words import distinct_seconds, label, period, seconds, seconds_between
+
+MOST_ROWS = 24
+PITCH = 40  # pixels of a row: its caption, and its dots below
+
+
+def seconds_figure(comparison: Comparison, *, name: str, palette: Palette) -> Figure:
+    """Every trial a dot, the interval of their mean a bar, on a log scale, fastest first."""
+    shown = _shown(comparison)
+    sentence = sentences.of_seconds(comparison, len(shown))
+    what = period(comparison.work, by_pass=comparison.by_pass)
+    table = Table(
+        heads=("configuration", f"seconds {what}", "95 % interval", "trials", "status"),
+        rows=tuple(
+            (
+                comparison.label(row),
+                "" if row["rank_by"] is None else seconds(row["rank_by"], 3),
+                "" if comparison.by_pass else seconds_between(row["ci_low"], row["ci_high"]),
+                str(row["trials"]),
+                row["status"],
+            )
+            for row in (*comparison.ran, *comparison.not_run)[:200]
+        ),
+    )
+    return figure(name, sentence, table, lambda width: _seconds_chart(comparison, shown, palette, width))
+
+
+def _seconds_chart(comparison: Comparison, shown: Sequence[Row], palette: Palette, width: int) -> Spec:
+    lines = _references(comparison)
+    above = 17 * len(lines) + (6 if lines else 0)
+    height = above + PITCH * len(shown)
+    dots, bars = _marks(comparison, shown, palette, above)
+    low = min(mark[key] for marks, key in ((dots, "seconds"), (bars, "low")) for mark in marks)
+    high = max(low * 1.05, *(mark[key] for marks, key in ((dots, "seconds"), (bars, "high")) for mark in marks))
+    span = (high / low) ** 0.04
+    heading = "seconds " + period(comparison.work, by_pass=comparison.by_pass)
+    x = log_x("seconds", low / span, high * span, heading=heading, width=width)
+    y = alt.Y("y:Q", scale=alt.Scale(domain=[height, 0], nice=False, zero=False), axis=None)
+    colour, shape = alt.Color("colour:N", scale=None), alt.Shape("shape:N", scale=None)
+    layers: list[Any] = [
+        alt.Chart(data(bars)).mark_rule(color=GRID).encode(x=alt.value(0), x2=alt.value("width"), y=y),
+        *_drawn_references(lines, x=x, y=y, height=height, middle=(low * high) ** 0.5),
+        alt.Chart(data(bars))
+        .mark_bar(height=9, opacity=0.28, cornerRadius=4.5)
+        .encode(x=on_axis_of(x, "low"), x2="high:Q", y=y, color=colour),
+        alt.Chart(data(dots))
+        .mark_point(size=42, opacity=0.75, filled=True)
+        .encode(x=x, y=y, color=colour, shape=shape),
+        alt.Chart(data(bars)).mark_tick(thickness=2, size=17, orient="vertical", color=INK).encode(x=x, y=y),
+    ]
+    said = distinct_seconds([row["rank_by"] for row in shown])
+    heights = [above + PITCH * number + 10 for number in range(len(shown))]
+    names = [{"y": at, "text": comparison.label(row)} for at, row in zip(heights, shown, strict=True)]
+    times = [{"y": at, "text": text} for at, text in zip(heights, said, strict=True)]
+    layers += texts(names, x=alt.value(0), y=y, ink=INK, align="left", fontSize=13)
+    layers += texts(times, x=alt.value("width"), y=y, ink=INK, align="right", fontSize=13, fontWeight="bold")
+    return layered(layers, width=width, height=height + 44, autosize=FITTED)
+
+
+def _references(comparison: Comparison) -> list[tuple[str, Row]]:
+    """What the others are compared with, as lines through all rows."""
+    lines = [("baseline", comparison.baseline), ("whole machine", comparison.machine)]
+    if comparison.machine is comparison.baseline:
+        lines.pop()
+    return [(word, row) for word, row in lines if row is not None]
+
+
+def _marks(
+    comparison: Comparison, shown: Sequence[Row], palette: Palette, above: float
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """A dot for each trial, and for each configuration a bar from end to end of its interval."""
+    dots: list[dict[str, Any]] = []
+    bars: list[dict[str, Any]] = []
+    for number, row in enumerate(shown):
+        colour, shape = palette[row["platform"]]
+        common = {"y": above + PITCH * number + 27, "colour": colour, "shape": shape}
+        low, high = comparison.sample(row).interval()
+        dots += [{**common, "seconds": value} for value in comparison.values(row)]
+        # An interval of two trials may reach below zero, and a log scale does not.
+        bars.append({**common, "seconds": row["rank_by"], "low": max(low, row["rank_by"] / 10), "high": high})
+    return dots, bars
+
+
+def _drawn_references(lines: Sequence[tuple[str, Row]], *, x: Any, y: Any, height: float, middle: float) -> list[Any]:
+    rules: list[Any] = []
+    labels: list[Any] = []
+    for number, (word, row) in enumerate(lines):
+        at = {"seconds": row["rank_by"], "text": f"{word}: {label(row)}"}
+        top = 12 + 17 * number
+        line = [{**at, "y": top + 5, "end": height}]
+        rules.append(alt.Chart(data(line)).mark_rule(color=MUTED, strokeDash=[3, 3]).encode(x=x, y=y, y2="end:Q"))
+        right = row["rank_by"] > middle
+        align, shift = ("right", 3) if right else ("left", -3)
+        labels += texts([{**at, "y": top}], x=x, y=y, ink=MUTED, align=align, dx=shift)
+    return [*rules, *labels]
+
+
+def _shown(comparison: Comparison) -> list[Row]:
+    """All that ran, or the fastest and the best of each platform."""
+    if len(comparison.ran) <= MOST_ROWS:
+        return list(comparison.ran)
+    must = [standing.best["configuration"] for standing in comparison.standings]
+    must += [row["configuration"] for row in (comparison.baseline, comparison.machine) if row is not None]
+    must += [row["configuration"] for row in comparison.ran]
+    keep = list(dict.fromkeys(must))[:MOST_ROWS]
+    return [row for row in comparison.ran if row["configuration"] in keep]

@@ -1,0 +1,88 @@
+"""Small packed data and specs, as Pack and the plan make them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from models.dataset import Dataset
+from models.protocol import Surroundings
+from models.spec import Hyperparameters, Network, Resources, TrialSpec
+
+COLUMNS, CLASSES = 12, 3
+NETWORK = Network(sizes=(COLUMNS, 8, CLASSES))
+
+
+def packed(folder: Path, *, train_rows: int = 400, test_rows: int = 90, row_group_rows: int = 64) -> Dataset:
+    """Rows of bytes around one prototype a class."""
+    folder.mkdir(parents=True, exist_ok=True)
+    random = np.random.default_rng(7)
+    prototypes = random.integers(40, 216, (CLASSES, COLUMNS))
+    for split, rows in (("train", train_rows), ("test", test_rows)):
+        labels = random.integers(0, CLASSES, rows)
+        values = np.clip(prototypes[labels] + random.normal(0, 25, (rows, COLUMNS)), 0, 255).astype(np.uint8)
+        features = pa.FixedSizeBinaryArray.from_buffers(pa.binary(COLUMNS), rows, [None, pa.py_buffer(values.tobytes())])
+        table = pa.table({"features": features, "label": pa.array(labels.astype(np.int64))})
+        pq.write_table(table, folder / f"{split}.parquet", row_group_size=row_group_rows)
+    return Dataset(
+        name="made",
+        train=(str(folder / "train.parquet"),),
+        test=(str(folder / "test.parquet"),),
+        columns=COLUMNS,
+        classes=CLASSES,
+        dtype="uint8",
+        offset=(0.0,),
+        divisor=(255.0,),
+        train_rows=train_rows,
+        test_rows=test_rows,
+        split_seed=3,
+    )
+
+
+def surroundings(folder: Path, **changes: Any) -> Surroundings:
+    folder.mkdir(parents=True, exist_ok=True)
+    given = Surroundings(
+        work=folder,
+        data_url="file:///made",
+        spark_master="local-cluster",
+        spark_conf={},
+        archives=folder / "eventlogs",
+    )
+    return replace(given, **changes)
+
+
+SPARK = Resources(executors=1, cores=2, memory_mib=1024, partitions=2, deploy_mode="client")
+RESOURCES = {"torch-cpu": Resources(threads=1), "torch-cuda": Resources(device="cuda"), "mllib": SPARK}
+PRECISION = {"mllib": "float64"}
+
+
+def spec(platform: str, **changes: Any) -> TrialSpec:
+    """A trial of full-batch gradient descent; `changes` are hyper-parameters, or resources, seed and data_fraction."""
+    resources = changes.pop("resources", RESOURCES[platform])
+    others = {name: changes.pop(name) for name in ("seed", "data_fraction", "trial") if name in changes}
+    given = Hyperparameters(
+        solver="gd",
+        learning_rate=0.5,
+        precision=PRECISION.get(platform, "float32"),
+        gradient=None,
+        batch_size=None,
+        epochs=4,
+    )
+    whole = TrialSpec(
+        platform=platform,
+        dataset="made",
+        data="made",
+        network=NETWORK,
+        resources=resources,
+        hyperparameters=replace(given, **changes),
+        data_fraction=1.0,
+        trial=1,
+        attempt=1,
+        seed=11,
+    )
+    return replace(whole, **others)
