@@ -226,6 +226,6 @@ def texts(labels: list[dict[str, Any]], *, x: Any, y: Any, ink: str, **mark: Any
     mark = {"fontSize": 12, "lineBreak": "\n", "lineHeight": 14, "baseline": "middle", **mark}
     halo = {"stroke": PAPER, "strokeWidth": 6, "color": PAPER}
     return [
-        alt.Chart(data(labels)).mark_text(**{**mark, **look}).encode(x=x, y=y, text="text:N")
+        alt.Chart(data(labels)).mark_text(**{**mark, **look}).encode(x=x, y=y, text=alt.Text("text:N"))
         for look in (halo, {"color": ink})
     ]

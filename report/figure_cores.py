@@ -86,7 +86,7 @@ def _cores_chart(comparison: Comparison, lines: Sequence[Sequence[Row]], palette
     layers: list[Any] = [
         alt.Chart(data(ideals))
         .mark_line(color=MUTED, strokeWidth=1, strokeDash=[1, 4], strokeCap="round")
-        .encode(x=x, y=y, detail="line:N")
+        .encode(x=x, y=y, detail=alt.Detail("line:N"))
     ]
     if comparison.baseline is not None:
         base = [{"seconds": comparison.baseline["rank_by"]}]
@@ -95,10 +95,10 @@ def _cores_chart(comparison: Comparison, lines: Sequence[Sequence[Row]], palette
     layers += [
         alt.Chart(data(points))
         .mark_line(strokeWidth=2)
-        .encode(x=x, y=y, color=colour, detail="line:N", strokeDash=dash),
+        .encode(x=x, y=y, color=colour, detail=alt.Detail("line:N"), strokeDash=dash),
         alt.Chart(data(points))
         .mark_rule(strokeWidth=2, opacity=0.5)
-        .encode(x=x, y=on_axis_of(y, "low"), y2="high:Q", color=colour),
+        .encode(x=x, y=on_axis_of(y, "low"), y2=alt.Y2("high:Q"), color=colour),
         alt.Chart(data(points))
         .mark_point(size=60, filled=True, opacity=1, stroke=PAPER, strokeWidth=1)
         .encode(x=x, y=y, color=colour, shape=shape),
@@ -118,7 +118,7 @@ def _cores_chart(comparison: Comparison, lines: Sequence[Sequence[Row]], palette
         edge = total in (None, last)
         layers += texts(
             [{"cores": total or last, "seconds": value, "text": text}],
-            x=alt.value("width") if edge else x,
+            x=alt.XValue("width") if edge else x,
             y=y,
             ink=MUTED if total is None else INK,
             align="left",

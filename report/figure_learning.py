@@ -98,7 +98,9 @@ def _learning_chart(curves: Sequence[dict[str, Any]], palette: Palette, width: i
             axis=alt.Axis(title=None, tickCount=5, minExtent=34, maxExtent=34, format="~g"),
         )
         layers: list[Any] = [
-            alt.Chart(data(points)).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour, detail="line:N"),
+            alt.Chart(data(points))
+            .mark_line(strokeWidth=2)
+            .encode(x=x, y=y, color=colour, detail=alt.Detail("line:N")),
             alt.Chart(data(points))
             .mark_point(size=34, filled=True, opacity=1)
             .encode(x=x, y=y, color=colour, shape=shape),

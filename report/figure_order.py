@@ -116,7 +116,9 @@ def _order_chart(points: Sequence[dict[str, Any]], palette: Palette, width: int)
             .encode(x=x, y=y, color=colour, shape=shape)
         )
         layers.append(
-            alt.Chart(data(loud[:30])).mark_text(dy=-12, fontSize=11, color=MUTED).encode(x=x, y=y, text="kind:N")
+            alt.Chart(data(loud[:30]))
+            .mark_text(dy=-12, fontSize=11, color=MUTED)
+            .encode(x=x, y=y, text=alt.Text("kind:N"))
         )
     heading = "distance from the mean of its configuration"
     return layered(layers, width=width, height=270, autosize=FITTED, title=heading)

@@ -65,11 +65,11 @@ def _seconds_chart(comparison: Comparison, shown: Sequence[Row], palette: Palett
     y = alt.Y("y:Q", scale=alt.Scale(domain=[height, 0], nice=False, zero=False), axis=None)
     colour, shape = alt.Color("colour:N", scale=None), alt.Shape("shape:N", scale=None)
     layers: list[Any] = [
-        alt.Chart(data(bars)).mark_rule(color=GRID).encode(x=alt.value(0), x2=alt.value("width"), y=y),
+        alt.Chart(data(bars)).mark_rule(color=GRID).encode(x=alt.XValue(0), x2=alt.X2Value("width"), y=y),
         *_drawn_references(lines, x=x, y=y, height=height, middle=(low * high) ** 0.5),
         alt.Chart(data(bars))
         .mark_bar(height=9, opacity=0.28, cornerRadius=4.5)
-        .encode(x=on_axis_of(x, "low"), x2="high:Q", y=y, color=colour),
+        .encode(x=on_axis_of(x, "low"), x2=alt.X2("high:Q"), y=y, color=colour),
         alt.Chart(data(dots))
         .mark_point(size=42, opacity=0.75, filled=True)
         .encode(x=x, y=y, color=colour, shape=shape),
@@ -79,8 +79,8 @@ def _seconds_chart(comparison: Comparison, shown: Sequence[Row], palette: Palett
     heights = [above + PITCH * number + 10 for number in range(len(shown))]
     names = [{"y": at, "text": comparison.label(row)} for at, row in zip(heights, shown, strict=True)]
     times = [{"y": at, "text": text} for at, text in zip(heights, said, strict=True)]
-    layers += texts(names, x=alt.value(0), y=y, ink=INK, align="left", fontSize=13)
-    layers += texts(times, x=alt.value("width"), y=y, ink=INK, align="right", fontSize=13, fontWeight="bold")
+    layers += texts(names, x=alt.XValue(0), y=y, ink=INK, align="left", fontSize=13)
+    layers += texts(times, x=alt.XValue("width"), y=y, ink=INK, align="right", fontSize=13, fontWeight="bold")
     return layered(layers, width=width, height=height + 44, autosize=FITTED)
 
 
@@ -115,7 +115,9 @@ def _drawn_references(lines: Sequence[tuple[str, Row]], *, x: Any, y: Any, heigh
         at = {"seconds": row["rank_by"], "text": f"{word}: {label(row)}"}
         top = 12 + 17 * number
         line = [{**at, "y": top + 5, "end": height}]
-        rules.append(alt.Chart(data(line)).mark_rule(color=MUTED, strokeDash=[3, 3]).encode(x=x, y=y, y2="end:Q"))
+        rules.append(
+            alt.Chart(data(line)).mark_rule(color=MUTED, strokeDash=[3, 3]).encode(x=x, y=y, y2=alt.Y2("end:Q"))
+        )
         right = row["rank_by"] > middle
         align, shift = ("right", 3) if right else ("left", -3)
         labels += texts([{**at, "y": top}], x=x, y=y, ink=MUTED, align=align, dx=shift)

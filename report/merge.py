@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from models.outcome import Outcome
@@ -34,16 +35,16 @@ def records_table(outcomes: Sequence[Outcome]) -> pa.Table:
 
     ordered = sorted(outcomes, key=lambda outcome: (outcome.position, outcome.spec.slug))
     whole = [(outcome, record) for outcome in ordered for record in outcome.records]
-    judged: dict[str, list[Any]] = {
-        "outcome": [outcome.outcome for outcome, _ in whole],
-        "reason": [record.reason or outcome.reason for outcome, record in whole],
-        "noisy": [record.noisy or outcome.noisy for outcome, record in whole],
-        "tainted": [record.tainted or outcome.outcome == "tainted" for outcome, record in whole],
-    }
-    columns = [judged.get(name) or [getattr(record, name) for _, record in whole] for name in COLUMNS]
-    return pa.table(
-        [pa.array(values, type=field.type) for values, field in zip(columns, schema(), strict=True)], schema=schema()
+    rows = map(attrgetter(*COLUMNS), (record for _, record in whole))
+    columns: dict[str, Sequence[Any]] = dict(zip(COLUMNS, zip(*rows, strict=True), strict=False)) or dict.fromkeys(
+        COLUMNS, ()
     )
+    columns["outcome"] = [outcome.outcome for outcome, _ in whole]
+    columns["reason"] = [record.reason or outcome.reason for outcome, record in whole]
+    columns["noisy"] = [record.noisy or outcome.noisy for outcome, record in whole]
+    columns["tainted"] = [record.tainted or outcome.outcome == "tainted" for outcome, record in whole]
+    arrays = [pa.array(columns[field.name], type=field.type) for field in schema()]
+    return pa.table(arrays, schema=schema())
 
 
 def parquet(table: pa.Table) -> bytes:

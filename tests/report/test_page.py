@@ -6,6 +6,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,8 +67,8 @@ def opened(browser: Browser, found: dict[str, bytes], folder: Path, **context: A
 def test_the_files(quick: dict[str, bytes]) -> None:
     assert quick.keys() == {
         "environment.json", "figures/cores.png", "figures/cores.svg", "figures/learning.png", "figures/learning.svg",
-        "figures/order.png", "figures/order.svg", "figures/seconds.png", "figures/seconds.svg", "fits.csv", "report.html",
-        "sweep_executors_mllib_mnist.csv", "sweep_threads_torch-cpu_mnist.csv", "tests.csv", "verdict.json",
+        "figures/order.png", "figures/order.svg", "figures/seconds.png", "figures/seconds.svg", "fits.csv",
+        "report.html", "sweep_executors_mllib_mnist.csv", "sweep_threads_torch-cpu_mnist.csv", "tests.csv", "verdict.json",
     }  # fmt: skip
     assert len(quick["report.html"]) < 2_000_000
     assert quick["fits.csv"].decode() == ",".join(FITS) + "\n"
@@ -89,6 +90,7 @@ def test_figures_stand_alone(quick: dict[str, bytes]) -> None:
         assert "http" not in text.replace("http://www.w3.org/", "")
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")])
 def test_the_page_in_a_browser(
     browser: Browser, quick: dict[str, bytes], tmp_path: Path, width: int, scheme: str
@@ -109,6 +111,7 @@ def test_the_page_in_a_browser(
     assert trouble == []
 
 
+@pytest.mark.browser
 def test_no_label_leaves_its_figure(browser: Browser, quick: dict[str, bytes], tmp_path: Path) -> None:
     for width in (400, 1280):
         page, _ = opened(browser, quick, tmp_path, viewport={"width": width, "height": 900})
@@ -121,13 +124,15 @@ def test_no_label_leaves_its_figure(browser: Browser, quick: dict[str, bytes], t
         assert outside == []
 
 
+@pytest.mark.browser
 def test_headings_are_in_order_and_tables_have_scopes(
     browser: Browser, quick: dict[str, bytes], tmp_path: Path
 ) -> None:
     page, _ = opened(browser, quick, tmp_path)
     levels = page.evaluate("[...document.querySelectorAll('h1,h2,h3,h4')].map(h => +h.tagName[1])")
-    assert levels[0] == 1 and levels.count(1) == 1
-    assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
     assert page.locator("th:not([scope])").count() == 0
     assert page.locator("html").get_attribute("lang") == "en"
     for figure in page.locator("[role=img]").all():
@@ -135,6 +140,7 @@ def test_headings_are_in_order_and_tables_have_scopes(
         assert sentence in (figure.get_attribute("aria-label") or "")
 
 
+@pytest.mark.browser
 def test_every_link_leads_to_a_file(browser: Browser, quick: dict[str, bytes], tmp_path: Path) -> None:
     whole = quick | merged_files(outcomes(), baseline=BASELINE)
     page, _ = opened(browser, whole, tmp_path)
@@ -142,6 +148,7 @@ def test_every_link_leads_to_a_file(browser: Browser, quick: dict[str, bytes], t
     assert set(links) == whole.keys() - {"report.html"}
 
 
+@pytest.mark.browser
 def test_the_first_screen_says_it_all(browser: Browser, quick: dict[str, bytes], tmp_path: Path) -> None:
     page, _ = opened(browser, quick, tmp_path)
     assert "trains fastest on torch-cpu: 0.33 s an epoch with 2 threads." in page.locator("h1").inner_text()
@@ -158,6 +165,7 @@ def test_the_first_screen_says_it_all(browser: Browser, quick: dict[str, bytes],
         assert text in header
 
 
+@pytest.mark.browser
 def test_hostile_names(browser: Browser, tmp_path: Path) -> None:
     script = "<script>alert(1)</script>"
     made = [
@@ -199,6 +207,7 @@ CASES: dict[str, list[Outcome]] = {
 }
 
 
+@pytest.mark.browser
 @pytest.mark.parametrize("case", CASES)
 def test_every_run_has_a_page(browser: Browser, tmp_path: Path, case: str) -> None:
     page, trouble = opened(browser, files(CASES[case]), tmp_path, viewport={"width": 400, "height": 900})
@@ -214,6 +223,7 @@ def test_whole_trainings_have_a_page() -> None:
     assert "a training of 1 epoch" in files(found)["report.html"].decode()
 
 
+@pytest.mark.browser
 def test_nothing_is_left_out_silently(browser: Browser, tmp_path: Path) -> None:
     made = [torch(n, 1 / n) for n in range(1, 31)] + [mllib(1, 1, 3.0)]
     page, _ = opened(browser, files(outcomes(made, trials=2)), tmp_path)

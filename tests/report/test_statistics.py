@@ -102,7 +102,8 @@ def test_fiellers_limits_are_where_the_test_of_the_ratio_turns() -> None:
     """At each limit r, a - r b is exactly t standard errors from zero."""
     left, right = Sample.of(B), Sample.of(A)
     found = ratio(left, right)
-    assert found.low is not None and found.high is not None
+    assert found.low is not None
+    assert found.high is not None
     assert found.low < found.value < found.high
     va, vb = np.var(B, ddof=1) / 4, np.var(A, ddof=1) / 3
     degrees = (va + found.value**2 * vb) ** 2 / (va**2 / 3 + (found.value**2 * vb) ** 2 / 2)

@@ -76,8 +76,8 @@ def test_the_first_sentences() -> None:
     text = said(outcomes())
     assert text.startswith(
         "On this machine, mnist with mlp:784-1024-10 (15,000 of 60,000 rows, full-batch gradient descent) "
-        "trains fastest on torch-cpu: 0.33 s an epoch with 2 threads. Spark MLlib at its best (2 executors x 1 core, float64) "
-        "needs 2.1 s with as many cores: 6."
+        "trains fastest on torch-cpu: 0.33 s an epoch with 2 threads. "
+        "Spark MLlib at its best (2 executors x 1 core, float64) needs 2.1 s with as many cores: 6."
     )
     assert "beyond doubt" in text
     assert "Spark MLlib with 1 or 2 cores did not beat the baseline, torch-cpu with 1 thread (0.52 s)." in text
@@ -238,7 +238,7 @@ def test_noise_failures_and_unfinished_runs_are_said() -> None:
 
 
 def test_nothing_is_false_more_often_than_stated() -> None:
-    """Where two platforms are equal, the verdict must find no difference in all but 5 % of the runs: 21 of 200 at most."""
+    """Of two equal platforms one may be said to be faster in 5 % of the runs: in 21 of 200 at most."""
     import polars as pl
 
     from report.comparison import compared

@@ -1,0 +1,86 @@
+"""`make bench`: ratios of one run, as a table and in build/bench.json. Exit 1 when one is over its bound, 3 on a loaded machine.
+
+`python -m bench [NAME...]` runs some of them: data, training, quick, report.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench import data, quick, report, training
+from models.probes import OtherLoad, usable_cores
+
+PARTS: dict[str, Callable[[Path], list[dict[str, Any]]]] = {
+    "training": training.rows,
+    "data": data.rows,
+    "report": lambda folder: report.ratios(),
+    "quick": quick.rows,
+}
+OUTPUT = Path(__file__).parent.parent / "build" / "bench.json"
+QUIET_SHARE = 0.05
+LOOK_SECONDS = 3.0
+LOADED = 3
+
+
+def main(names: list[str]) -> int:
+    unknown = [name for name in names if name not in PARTS]
+    if unknown:
+        print(f"Error: no benchmark {unknown[0]}; known are {', '.join(PARTS)}", file=sys.stderr)
+        return 2
+    results: list[dict[str, Any]] = []
+    load = OtherLoad(os.getpid())
+    load.start()
+    time.sleep(LOOK_SECONDS)
+    if refusal := _loaded(load.stop(), "before the first benchmark"):
+        return refusal
+    with tempfile.TemporaryDirectory(prefix="yarnstick-bench-", dir=_room()) as folder:
+        for name in names or PARTS:
+            load.start()
+            found = PARTS[name](Path(folder) / name)
+            if refusal := _loaded(load.stop(), f"while {name} ran"):
+                return refusal
+            for row in found:
+                print(_line(row), flush=True)
+            results += found
+    OUTPUT.parent.mkdir(parents=True, exist_ok=True)
+    OUTPUT.write_text(json.dumps(results, indent=1) + "\n")
+    over = [row["name"] for row in results if row["bound"] is not None and row["ratio"] > row["bound"]]
+    for name in over:
+        print(f"over its bound: {name}", file=sys.stderr)
+    return 1 if over else 0
+
+
+def _room() -> str:
+    """Beside the build and not in a small /tmp: ten million rows take gigabytes."""
+    OUTPUT.parent.mkdir(parents=True, exist_ok=True)
+    return str(OUTPUT.parent)
+
+
+def _loaded(cores: float, when: str) -> int:
+    if cores <= QUIET_SHARE * usable_cores():
+        return 0
+    print(
+        f"Error: other processes used {cores:.2f} of {usable_cores()} cores {when}, more than {QUIET_SHARE:.0%}; "
+        f"a ratio measured now would be theirs. Stop them and run make bench again",
+        file=sys.stderr,
+    )
+    return LOADED
+
+
+def _line(row: dict[str, Any]) -> str:
+    bound = "shown only" if row["bound"] is None else f"at most {row['bound']:.2f}x"
+    width = max(40, shutil.get_terminal_size((100, 24)).columns - 46)
+    sides = " ".join("" if row[side] is None else f"{row[side]:8.3f} s" for side in ("unit_seconds", "against_seconds"))
+    return f"{row['name'][:width]:{width}} {row['ratio']:6.2f}x  {bound:>14}  {sides}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
