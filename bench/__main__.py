@@ -1,6 +1,7 @@
-"""`make bench`: ratios of one run, as a table and in build/bench.json. Exit 1 when one is over its bound, 3 on a loaded machine.
+"""`make bench`: ratios of one run, as a table and in build/bench.json.
 
-`python -m bench [NAME...]` runs some of them: data, training, quick, report.
+Exit code 1 when one is over its bound, 3 on a loaded machine. `python -m bench NAME...` runs some of them: training,
+data, report, quick.
 """
 
 from __future__ import annotations
@@ -37,15 +38,14 @@ def main(names: list[str]) -> int:
         return 2
     results: list[dict[str, Any]] = []
     load = OtherLoad(os.getpid())
-    load.start()
     time.sleep(LOOK_SECONDS)
-    if refusal := _loaded(load.stop(), "before the first benchmark"):
+    if refusal := _loaded(load.cores(), "before the first benchmark"):
         return refusal
     with tempfile.TemporaryDirectory(prefix="yarnstick-bench-", dir=_room()) as folder:
         for name in names or PARTS:
-            load.start()
+            load = OtherLoad(os.getpid())
             found = PARTS[name](Path(folder) / name)
-            if refusal := _loaded(load.stop(), f"while {name} ran"):
+            if refusal := _loaded(load.cores(), f"while {name} ran"):
                 return refusal
             for row in found:
                 print(_line(row), flush=True)

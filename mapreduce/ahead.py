@@ -18,10 +18,19 @@ def ahead(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Res
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = min(MOST_THREADS, cores)
     pending: collections.deque[concurrent.futures.Future[Result]] = collections.deque()
+    iterator, failure = iter(items), None
     with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-        for item in items:
-            pending.append(pool.submit(work, item))
+        while True:
+            try:
+                pending.append(pool.submit(work, next(iterator)))
+            except StopIteration:
+                break
+            except Exception as error:  # what is wrong with the items before comes first
+                failure = error
+                break
             if len(pending) > threads:
                 yield pending.popleft().result()
         while pending:
             yield pending.popleft().result()
+    if failure is not None:
+        raise failure

@@ -28,7 +28,7 @@ from store.errors import DataError, YarnstickError
 
 # mrjob itself reads a damaged gzip as if it ended there, and only the first member of one that has several.
 DECOMPRESS: dict[str, Callable[[str], IO[bytes]]] = {".gz": gzip.open, ".bz2": bz2.open}  # type: ignore[dict-item]
-UNPACKED, PLAIN = "unpacked", ".plain"
+UNPACKED, PLAIN = "/yarnstick-unpacked", ".yarnstick-plain"
 
 
 class BatchJob(MRJob):
@@ -103,9 +103,9 @@ class BatchJob(MRJob):
     def origin(self) -> Origin:
         """What this task reads: a file, or the part of it that begins at a byte."""
         path = (jobconf_from_env("mapreduce.map.input.file") or "standard input").removeprefix("file://")
-        _, unpacked, packed = path.rpartition(UNPACKED)
+        _, _, packed = path.rpartition(UNPACKED)
         start = int(jobconf_from_env("mapreduce.map.input.start") or 0)
-        return Origin(name=packed.removesuffix(PLAIN) if unpacked else path, path=path, start=start)
+        return Origin(name=packed.removesuffix(PLAIN) if path.endswith(PLAIN) else path, path=path, start=start)
 
     def _batches(self) -> Iterator[Any]:
         """The task's input, prepared, in order; some batches ahead on other cores."""
@@ -131,7 +131,7 @@ class BatchJob(MRJob):
                 yield glob.escape(path)
                 continue
             # The plain file lies under the path of the compressed one, so that a task can name it.
-            plain = f"{self.options.local_tmp_dir}/{UNPACKED}{Path(path).absolute()}{PLAIN}"
+            plain = f"{self.options.local_tmp_dir}{UNPACKED}{Path(path).absolute()}{PLAIN}"
             os.makedirs(os.path.dirname(plain), exist_ok=True)
             try:
                 with DECOMPRESS[suffix](path) as packed, open(plain, "wb") as file:

@@ -47,20 +47,16 @@ class _Busy:
 
 
 class OtherLoad:
-    """Cores that others kept busy between `start` and `stop`: the machine's busy time less our processes' own.
+    """Cores that others kept busy since it was made: the machine's busy time less our processes' own.
 
     Time that the hypervisor gave to others (steal) counts as theirs.
     """
 
     def __init__(self, root: int) -> None:
         self._root = root  # the process whose tree is ours
-        self._began: _Busy | None = None
-
-    def start(self) -> None:
         self._began = self._look()
 
-    def stop(self) -> float:
-        assert self._began is not None
+    def cores(self) -> float:
         ended = self._look()
         others = (ended.machine - self._began.machine) - (ended.ours - self._began.ours)
         return max(0.0, others / (ended.at - self._began.at))

@@ -120,7 +120,6 @@ def base_record(spec: TrialSpec, *, run_id: str, machine: str) -> EpochRecord:
 def _trial(spec: TrialSpec, session: Session, platforms: dict[str, Platform]) -> Iterator[Event]:
     yield Event(kind="begun", slug=spec.slug)
     load = OtherLoad(session.parent)
-    load.start()
     outcome, reason, note = "ok", None, None
     base = _record(spec, session)
     try:
@@ -146,7 +145,7 @@ def _trial(spec: TrialSpec, session: Session, platforms: dict[str, Platform]) ->
     except Exception as error:
         traceback.print_exc()
         outcome, reason = "failed", f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[0]}"
-    other = load.stop()
+    other = load.cores()
     yield Event(
         kind="ended",
         slug=spec.slug,

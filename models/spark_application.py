@@ -1,4 +1,4 @@
-"""One Spark application: started with its executors counted, shared by trials of equal resources, its event log kept."""
+"""One Spark application: started with its executors counted, shared by trials of equal resources."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXECUTORS_SECONDS = 120.0
 ITERATIONS = "iterations.log"
 PACKAGES = ("store", "models")  # what tasks on executors import
 # One BLAS thread a task slot: a multithreaded BLAS would make the sweep of cores a lie.
-ONE_THREAD = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 class SparkApplication:
@@ -45,10 +45,10 @@ class SparkApplication:
     def executors(self) -> int:
         """How many are there now; the driver is in Spark's list too."""
         context = self.session.sparkContext
-        return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1  # type: ignore[union-attr]
+        return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1
 
     def blas(self) -> str:
-        """What MLlib multiplies matrices with, as this JVM finds it (executors have the same flags and library path)."""
+        """What MLlib multiplies matrices with, as the driver finds it; executors have the same flags."""
         linalg = self.session.sparkContext._jvm.org.apache.spark.ml.linalg  # type: ignore[union-attr]
         scala_object = getattr(getattr(linalg, "BLAS$"), "MODULE$")
         return str(scala_object.nativeBLAS().getClass().getSimpleName())

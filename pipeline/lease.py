@@ -25,7 +25,7 @@ def measuring_lease(path: Path, *, waiting: Callable[[], None]) -> Iterator[None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Another user's lock file in a shared directory can be read and locked, but neither written nor created again.
-        flags = os.O_RDONLY | os.O_NOFOLLOW | (0 if path.exists() else os.O_CREAT)
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | (0 if path.exists() else os.O_CREAT)
         descriptor = os.open(path, flags, 0o644)
     except OSError as error:
         raise SettingError(

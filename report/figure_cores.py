@@ -105,7 +105,7 @@ def _cores_chart(comparison: Comparison, lines: Sequence[Sequence[Row]], palette
     ]
     # A label stands right of its line's end: in the margin, for a line that goes as far as any.
     margin = max(length(text) for total, _, text in labels if total in (None, last))
-    inner, wide = height - 46, width - 44 - margin
+    inner, wide = height - 46, width - 52 - margin
     wanted = [
         (
             wide + 8 if total in (None, last) else wide * share(total, across, log=True) + 10,
@@ -126,7 +126,7 @@ def _cores_chart(comparison: Comparison, lines: Sequence[Sequence[Row]], palette
             dy=place - wish[1] - 7 * text.count("\n"),
         )
     heading = "seconds " + period(comparison.work, by_pass=comparison.by_pass) + " (log scale)"
-    padding = {"left": 2, "right": 4, "top": 4, "bottom": 2}
+    padding = {"left": 2, "right": 12, "top": 4, "bottom": 2}
     return layered(layers, width=width, height=height, autosize=FITTED, padding=padding, title=heading)
 
 

@@ -77,7 +77,11 @@ def _learning_chart(curves: Sequence[dict[str, Any]], palette: Palette, width: i
     crowded = len(curves) > (4 if wide else 3)
     names = [title(curve["platform"]) for curve in curves]
     colours, shapes = zip(*(palette[curve["platform"]] for curve in curves), strict=True)
-    legend = alt.Legend(orient="top", title=None, columns=4 if wide else 2, symbolSize=60) if crowded else None
+    legend = (
+        alt.Legend(orient="top", title=None, columns=4 if wide else 2, columnPadding=18, symbolSize=60)
+        if crowded
+        else None
+    )
     colour = alt.Color("text:N", scale=alt.Scale(domain=names, range=colours), legend=legend)
     shape = alt.Shape("text:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)
     drawn = []

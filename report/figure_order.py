@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,9 +25,7 @@ def order_figure(attempts: pl.DataFrame, configurations: pl.DataFrame, *, name: 
         .filter(pl.col("mean_seconds").is_not_null() & (pl.col("trials") > 1))
         .with_columns(deviation=pl.col("seconds") / pl.col("mean_seconds") - 1)
     )
-    total = frame.height
-    if total > MOST_POINTS:
-        frame = frame.gather_every(math.ceil(total / MOST_POINTS))
+    shown = _thinned(frame)
     points = [
         {
             "position": row["position"],
@@ -41,15 +38,13 @@ def order_figure(attempts: pl.DataFrame, configurations: pl.DataFrame, *, name: 
             "trial": row["trial"],
             "attempt": row["attempt"],
         }
-        for row in frame.to_dicts()
+        for row in shown.to_dicts()
     ]
     if not points:
         return None
     ranked = frame.filter("ranked")
     sentence = sentences.of_order(
-        ranked["deviation"].to_list(),
-        noisy=int(ranked["noisy"].sum()),
-        total=ranked.height if total == frame.height else total,
+        ranked["deviation"].to_list(), noisy=int(ranked["noisy"].sum()), shown=shown.filter("ranked").height
     )
     table = Table(
         heads=("order", "configuration", "trial", "attempt", "seconds", "from the mean", "kind"),
@@ -67,6 +62,17 @@ def order_figure(attempts: pl.DataFrame, configurations: pl.DataFrame, *, name: 
         ),
     )
     return figure(name, sentence, table, lambda width: _order_chart(points, palette, width))
+
+
+def _thinned(frame: pl.DataFrame) -> pl.DataFrame:
+    """All that a reader should look at, and of the rest as many as there is room for, evenly over the run."""
+    if frame.height <= MOST_POINTS:
+        return frame
+    distance = pl.col("deviation").abs()
+    told = pl.col("noisy") | ~pl.col("ranked") | (distance >= distance.quantile(0.99))
+    looked_at, rest = frame.filter(told).head(MOST_POINTS // 2), frame.filter(~told)
+    room = min(MOST_POINTS - looked_at.height, rest.height)
+    return pl.concat([looked_at, rest[[n * rest.height // room for n in range(room)]]]).sort("position")
 
 
 def _order_chart(points: Sequence[dict[str, Any]], palette: Palette, width: int) -> Spec:
@@ -93,7 +99,9 @@ def _order_chart(points: Sequence[dict[str, Any]], palette: Palette, width: int)
         ),
     )
     domain = [title(name) for name in names]
-    legend = alt.Legend(orient="top", title=None, columns=4 if width > 500 else 2, symbolSize=60, symbolOpacity=1)
+    legend = alt.Legend(
+        orient="top", title=None, columns=4 if width > 500 else 2, columnPadding=18, symbolSize=60, symbolOpacity=1
+    )
     colour = alt.Color(
         "platform:N", scale=alt.Scale(domain=domain, range=[palette[name][0] for name in names]), legend=legend
     )

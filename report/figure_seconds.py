@@ -79,7 +79,7 @@ def _seconds_chart(comparison: Comparison, shown: Sequence[Row], palette: Palett
     heights = [above + PITCH * number + 10 for number in range(len(shown))]
     names = [{"y": at, "text": comparison.label(row)} for at, row in zip(heights, shown, strict=True)]
     times = [{"y": at, "text": text} for at, text in zip(heights, said, strict=True)]
-    layers += texts(names, x=alt.XValue(0), y=y, ink=INK, align="left", fontSize=13)
+    layers += texts(names, x=alt.XValue(0), y=y, ink=INK, align="left", fontSize=13, limit=width - 84)
     layers += texts(times, x=alt.XValue("width"), y=y, ink=INK, align="right", fontSize=13, fontWeight="bold")
     return layered(layers, width=width, height=height + 44, autosize=FITTED)
 

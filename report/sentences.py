@@ -288,16 +288,14 @@ def _accuracy(curve: dict[str, Any]) -> str:
     return "" if curve["accuracy"] is None else f"{percent(curve['accuracy'])} of the test rows right"
 
 
-def of_order(deviations: Sequence[float], *, noisy: int, total: int) -> str:
+def of_order(deviations: Sequence[float], *, noisy: int, shown: int) -> str:
+    """Of all ranked trials, though not all may be shown."""
     if not deviations:
-        return "No trial can be compared with another of its configuration."
-    shown = "" if len(deviations) == total else f"{len(deviations):,} of {total:,} trials shown: "
+        return "No trial that was ranked can be compared with another of its configuration."
     spread = f"between {signed_percent(min(deviations))} and {signed_percent(max(deviations))}"
     loud = "none of them was noisy" if not noisy else f"{noisy} of them {'was' if noisy == 1 else 'were'} noisy"
-    return (
-        f"{shown}{counted(len(deviations), 'trial')} {'lies' if len(deviations) == 1 else 'lie'} "
-        f"{spread} of the mean of their configuration; {loud}."
-    )
+    said = f"{counted(len(deviations), 'trial')} lie {spread} of the mean of their configuration; {loud}"
+    return f"{said}." if shown == len(deviations) else f"{said}; {shown:,} of {len(deviations):,} shown."
 
 
 # The terminal.

@@ -143,7 +143,7 @@ def period(row: Mapping[str, Any], *, by_pass: bool = False) -> str:
 
 VARYING: dict[str, Callable[[Any], str]] = {
     "precision": str,
-    "gradient": lambda value: f"{value} gradient",
+    "gradient": str,
     "learning_rate": lambda value: f"step {value:g}",
     "memory_mib": lambda value: f"{value:,} MiB",
     "partitions": lambda value: counted(value, "partition"),

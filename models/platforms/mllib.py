@@ -144,7 +144,7 @@ def _load(application: SparkApplication, spec: TrialSpec, data: Dataset) -> Data
     session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(ARROW_ROWS))
     frame = session.range(0, data.rows(fraction), 1, spec.resources.partitions)
     frame = frame.mapInArrow(read, "label double, features array<double>")
-    return frame.select("label", array_to_vector("features").alias("features")).cache()
+    return frame.select("label", array_to_vector(frame["features"]).alias("features")).cache()
 
 
 def _fit(spec: TrialSpec, data: Dataset, rows: DataFrame) -> Fit:
@@ -160,7 +160,7 @@ def _fit(spec: TrialSpec, data: Dataset, rows: DataFrame) -> Fit:
         blockSize=block_rows(data.rows(spec.data_fraction), spec.resources.partitions or 1),
         initialWeights=Vectors.dense(flatten(initial_weights(spec.network, spec.seed))),
         seed=spec.seed,
-        **({} if h.learning_rate is None else {"stepSize": h.learning_rate}),
+        stepSize=h.learning_rate or 1.0,  # l-bfgs has none
     )
     began, clock = time.time(), time.perf_counter()
     model = classifier.fit(rows)

@@ -12,7 +12,11 @@ from models.protocol import Epoch, Surroundings
 from models.spec import TrialSpec
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
+    from numpy.typing import NDArray
+
+    Packed = tuple[NDArray[np.generic], NDArray[np.int64]]
 
 
 class TorchCpu:
@@ -83,7 +87,7 @@ class TorchCpu:
 
         return time.perf_counter() - began
 
-    def _load(self, data: Dataset, packed: tuple, spec: TrialSpec) -> tuple[torch.Tensor, torch.Tensor]:  # type: ignore[type-arg]
+    def _load(self, data: Dataset, packed: Packed, spec: TrialSpec) -> tuple[torch.Tensor, torch.Tensor]:
         import torch
 
         features, labels = packed

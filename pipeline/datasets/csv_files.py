@@ -150,9 +150,7 @@ class CsvFiles:
         total = sum(file.stat().st_size for file in files)
         with self._progress.bytes(f"reading {self._path}", total) as advance:
             batches = self._batches(files, advance=advance)
-            first = next(batches, None)
-            if first is None:
-                raise DataError(f"{files[0] if len(files) == 1 else self._path} is empty: it holds no row")
+            first = next(batches)
             columns = width(first)
             declared = Declared(
                 columns=columns,
@@ -223,12 +221,17 @@ class CsvFiles:
         """All lines of all files but their headers."""
         for path in files:
             with _opened(path, advance) as file:
-                yield from read_batches(
+                batches = read_batches(
                     file,
                     origin=Origin(name=str(path)),
                     header=self._csv.header,
                     longest_line_bytes=self._csv.longest_line_bytes,
                 )
+                first = next(batches, None)
+                if first is None:
+                    raise DataError(f"{path} is empty: it holds no row")
+                yield first
+                yield from batches
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -67,12 +68,14 @@ def _ran(
         if limit is not None:
             declared.append(f"{name}={limit!r}")
     BatchJob.set_up_logging(quiet=True)
-    made = job(["-r", settings.mapreduce.runner, "--no-conf", *declared, *arguments, *inputs])
-    with made.make_runner() as runner:
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="yarnstick."))
+        options = ["-r", settings.mapreduce.runner, "--no-conf", "--local-tmp-dir", folder]
+        runner = stack.enter_context(job([*options, *declared, *arguments, *inputs]).make_runner())
         try:
             runner.run()
         except StepFailedException as error:
-            raise DataError(failure(Path(made.options.local_tmp_dir)) or f"{job.__name__} failed: {error}") from None
+            raise DataError(failure(Path(folder)) or f"{job.__name__} failed: {error}") from None
         yield sorted(Path(runner.get_output_dir()).glob("part-*"))
 
 

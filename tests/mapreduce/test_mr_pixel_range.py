@@ -126,6 +126,10 @@ def test_every_member_of_a_gzip_counts_and_a_cut_one_is_refused(file):
     path = file(members[:-9], "cut.csv.gz")
     with pytest.raises(DataError, match=f"{path} is damaged"):
         found(path)
+    for name in ("unpacked.csv", "yarnstick-unpacked.csv"):
+        path = file(b"1,x,0\n", name)
+        with pytest.raises(DataError, match=f"^{path}:1: column 2"):
+            found(path)
     path = file(gzip.compress(b"1,x,0\n"), "bad.csv.gz")
     with pytest.raises(DataError, match=f"^{path}:1: column 2"):
         found(path)

@@ -26,7 +26,9 @@ def packed(folder: Path, *, train_rows: int = 400, test_rows: int = 90, row_grou
     for split, rows in (("train", train_rows), ("test", test_rows)):
         labels = random.integers(0, CLASSES, rows)
         values = np.clip(prototypes[labels] + random.normal(0, 25, (rows, COLUMNS)), 0, 255).astype(np.uint8)
-        features = pa.FixedSizeBinaryArray.from_buffers(pa.binary(COLUMNS), rows, [None, pa.py_buffer(values.tobytes())])
+        features = pa.FixedSizeBinaryArray.from_buffers(
+            pa.binary(COLUMNS), rows, [None, pa.py_buffer(values.tobytes())]
+        )
         table = pa.table({"features": features, "label": pa.array(labels.astype(np.int64))})
         pq.write_table(table, folder / f"{split}.parquet", row_group_size=row_group_rows)
     return Dataset(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +35,7 @@ def test_a_smaller_fraction_is_part_of_a_larger_one(data: Dataset) -> None:
 def test_spans_of_a_fraction_are_the_fraction(data: Dataset) -> None:
     whole, labels = data.read_train(0.7)
     bounds = [0, 1, 63, 64, 200, len(whole)]
-    parts = [data.read_span(0.7, low, high) for low, high in zip(bounds, bounds[1:], strict=False)]
+    parts = [data.read_span(0.7, low, high) for low, high in pairwise(bounds)]
     assert (np.concatenate([rows for rows, _ in parts]) == whole).all()
     assert (np.concatenate([known for _, known in parts]) == labels).all()
 

@@ -48,7 +48,7 @@ def line(event: dict[str, Any]) -> str:
     return json.dumps(event, separators=(",", ":")) + "\n"
 
 
-PASS = "treeAggregate at GradientDescent.scala:247"  # noqa: S105
+PASS = "treeAggregate at GradientDescent.scala:247"
 
 
 def test_jobs_with_their_times_and_their_tasks(tmp_path: Path) -> None:

@@ -130,8 +130,8 @@ def outcome(
         else tuple(_epoch(made, empty, epoch, factor=factor, jitter=jitter) for epoch in range(1, epochs + 1))
     )
     return Outcome(
-        spec=spec, outcome=ending, reason=made.unavailable, noisy=False, invocation="made", position=position, note=None,
-        records=records,
+        spec=spec, outcome=ending, reason=made.unavailable, noisy=False, invocation="made", position=position,
+        note=None, records=records,
     )  # fmt: skip
 
 

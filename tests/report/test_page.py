@@ -68,7 +68,8 @@ def test_the_files(quick: dict[str, bytes]) -> None:
     assert quick.keys() == {
         "environment.json", "figures/cores.png", "figures/cores.svg", "figures/learning.png", "figures/learning.svg",
         "figures/order.png", "figures/order.svg", "figures/seconds.png", "figures/seconds.svg", "fits.csv",
-        "report.html", "sweep_executors_mllib_mnist.csv", "sweep_threads_torch-cpu_mnist.csv", "tests.csv", "verdict.json",
+        "report.html", "sweep_executors_mllib_mnist.csv", "sweep_threads_torch-cpu_mnist.csv", "tests.csv",
+        "verdict.json",
     }  # fmt: skip
     assert len(quick["report.html"]) < 2_000_000
     assert quick["fits.csv"].decode() == ",".join(FITS) + "\n"
@@ -229,6 +230,14 @@ def test_nothing_is_left_out_silently(browser: Browser, tmp_path: Path) -> None:
     page, _ = opened(browser, files(outcomes(made, trials=2)), tmp_path)
     assert "24 of 31 configurations shown" in page.locator("figcaption").first.inner_text()
     assert page.locator("text=Spark MLlib").count() > 0
+
+
+def test_of_many_trials_those_to_look_at_are_shown() -> None:
+    found = outcomes([torch(n, 1 / n) for n in range(1, 51)], trials=10)
+    found[123] = replace(found[123], noisy=True)
+    page = files(found)["report.html"].decode()
+    assert "1 of them was noisy; 400 of 500 shown." in page
+    assert "<td>noisy</td>" in page
 
 
 def _light(colour: str) -> int:

@@ -19,11 +19,14 @@ from models.spec import Resources
 from store.errors import TrialError
 from tests.models.made import packed, spec, surroundings
 
+PASS = "treeAggregate at LBFGS.scala:261"
+BLAS = {"VectorBLAS", "JNIBLAS", "ForeignLinkerBLAS", "Java11BLAS", "F2jBLAS"}
+
 
 def passes(*spans: tuple[float, float]) -> list[Job]:
     """Gradient passes by when they began and ended."""
     return [
-        Job(number=number, name="treeAggregate at LBFGS.scala:261", group="g", began=began, ended=ended, cpu_seconds=1.0)
+        Job(number=number, name=PASS, group="g", began=began, ended=ended, cpu_seconds=1.0)
         for number, (began, ended) in enumerate(spans)
     ]
 
@@ -92,7 +95,7 @@ def test_executors_and_cores_are_granted_as_asked_and_the_sum_does_not_change(tm
     for (executors, cores), epochs in found.items():
         assert {epoch.granted_executors for epoch in epochs} == {executors}
         assert {epoch.granted_cores for epoch in epochs} == {executors * cores}
-        assert {epoch.blas for epoch in epochs} <= {"VectorBLAS", "JNIBLAS", "ForeignLinkerBLAS", "Java11BLAS", "F2jBLAS"}
+        assert {epoch.blas for epoch in epochs} <= BLAS
     losses = [[epoch.loss for epoch in epochs] for epochs in found.values()]
     assert losses[0] == pytest.approx(losses[1], rel=1e-12), "partitions are fixed, so the work is the same"
 

@@ -140,6 +140,20 @@ def test_what_is_wrong_is_named_with_its_line(opened, file, data, overrides, sen
         opened(file(data), *overrides).description()
 
 
+def test_an_empty_file_among_others_is_named(opened, file, tmp_path):
+    file(TEXT, "all/a.csv")
+    file(b"", "all/b.csv")
+    with pytest.raises(DataError, match=r"all/b.csv is empty"):
+        opened(tmp_path / "all").description()
+
+
+def test_the_first_fault_is_named_even_if_a_later_one_is_noticed_first(opened, file):
+    long = b"1" * 3_000_000 + b",2,0\n"
+    path = file(TEXT + b"x,2,0\n" + TEXT * 10_000 + long)
+    with pytest.raises(DataError, match=r"own.csv:51: column 1 holds 'x'"):
+        opened(path, "longest_line_bytes=100000").description()
+
+
 def test_a_path_that_is_not_there(opened, tmp_path):
     with pytest.raises(DataError, match=re.escape(f"{tmp_path}/no*: no such file")):
         opened(tmp_path / "no*").description()
