@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO, NoReturn
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
@@ -106,13 +106,20 @@ def read_batches(
             data += b"\n"
         cut = data.rfind(b"\n") + 1
         lines, rest = _without_marks(data[:cut]), data[cut:] + held
-        _check_lengths(lines, rest, origin=origin, line=line, longest_line_bytes=longest_line_bytes)
+        fine = _before_long_line(lines, longest_line_bytes)
+        is_too_long = fine < len(lines) or len(rest) > longest_line_bytes
+        lines = lines[:fine]
         if header and lines:
             header, line = False, line + 1
             _, _, lines = lines.partition(b"\n")
         if lines:
             yield Batch(data=lines, origin=origin, line=line)
             line += lines.count(b"\n")
+        if is_too_long:
+            raise DataError(
+                f"{origin.where(line)}: the line is longer than {longest_line_bytes} bytes "
+                "(yarnstick.csv.longest_line_bytes)"
+            )
         if not block:
             return
 
@@ -120,12 +127,12 @@ def read_batches(
 def parse(batch: Batch, declared: Declared) -> Rows:
     """The rows of a batch with whole-number labels at the end; DataError with the first bad line."""
     columns = declared.columns or width(batch)
-    rows = _parse_fast(batch.data, columns, pa.int64(), label_first=declared.label_first)
+    rows = _parse_fast(batch.data, columns, pa.uint32(), label_first=declared.label_first)
     if rows is not None:
         features, label_column = rows
-        labels = label_column.to_numpy()
+        labels = label_column.to_numpy().astype(np.int64)
         largest = (declared.classes or LARGEST_LABEL + 1) - 1
-        if labels.min() >= 0 and labels.max() <= largest and _is_within(features, declared):
+        if labels.max() <= largest and _is_within(features, declared):
             return Rows(features, labels)
     features, texts = _parse_slowly(batch, columns, declared, whole_labels=True)
     return Rows(features, np.array([int(text) for text in texts], np.int64))
@@ -166,18 +173,16 @@ def _without_marks(lines: bytes) -> bytes:
     return lines.replace(b"\n" + BYTE_ORDER_MARK, b"\n")
 
 
-def _check_lengths(lines: bytes, rest: bytes, *, origin: Origin, line: int, longest_line_bytes: int) -> None:
-    if len(lines) > longest_line_bytes:
-        ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == ord("\n"))
-        lengths = np.diff(ends, prepend=-1) - 1
-        if lengths.max() > longest_line_bytes:
-            _refuse_length(origin.where(line + int(np.argmax(lengths > longest_line_bytes))), longest_line_bytes)
-    if len(rest) > longest_line_bytes:
-        _refuse_length(origin.where(line + lines.count(b"\n")), longest_line_bytes)
-
-
-def _refuse_length(where: str, longest_line_bytes: int) -> NoReturn:
-    raise DataError(f"{where}: the line is longer than {longest_line_bytes} bytes (yarnstick.csv.longest_line_bytes)")
+def _before_long_line(lines: bytes, longest_line_bytes: int) -> int:
+    """The bytes before the first line that is too long; all of them if none is."""
+    if len(lines) <= longest_line_bytes:
+        return len(lines)
+    ends = np.flatnonzero(np.frombuffer(lines, np.uint8) == ord("\n"))
+    is_long = np.diff(ends, prepend=-1) - 1 > longest_line_bytes
+    if not is_long.any():
+        return len(lines)
+    first = int(np.argmax(is_long))
+    return int(ends[first - 1]) + 1 if first else 0
 
 
 def _count_lines(file: IO[bytes], size: int) -> int:
@@ -196,7 +201,7 @@ def _parse_fast(
 ) -> tuple[NDArray[np.generic], pa.Array] | None:
     """Features and label column; None where something is not as it should be, or not as Arrow knows it."""
     odd = data.translate(None, IN_WHOLE_NUMBERS)
-    if odd and label_type == pa.int64() and odd.translate(None, IN_NUMBERS):
+    if odd and label_type != pa.binary() and odd.translate(None, IN_NUMBERS):
         return None
     types = [pa.float64()] if odd else [pa.uint8(), pa.float64()]
     for feature_type in types:

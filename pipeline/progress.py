@@ -41,7 +41,11 @@ class Progress:
         ours.propagate = False
         self._run.listener = self.hear
         done, all_ = self._run.done(), len(self._specs)
-        what = f"continues, {done} of {all_} trials are there" if resumed or done else f"begins, {all_} trials"
+        what = f"begins, {all_} trials"
+        if done == all_:
+            what = f"is complete, {all_} trials are there"
+        elif resumed or done:
+            what = f"continues, {done} of {all_} trials are there"
         self.say(f"run {self._run.run_id} {what} (profile {self._run.settings.profile_name}, {self._run.store.url})")
 
     def say(self, line: str) -> None:

@@ -224,7 +224,7 @@ def apart(wanted: Sequence[tuple[float, float, str]], *, bottom: float) -> list[
 def texts(labels: list[dict[str, Any]], *, x: Any, y: Any, ink: str, **mark: Any) -> list[Any]:
     """Labels with a halo, so that a line behind one does not cross it out."""
     mark = {"fontSize": 12, "lineBreak": "\n", "lineHeight": 14, "baseline": "middle", **mark}
-    halo = {"stroke": PAPER, "strokeWidth": 6, "color": PAPER}
+    halo = {"stroke": PAPER, "strokeWidth": 6, "strokeJoin": "round", "color": PAPER}
     return [
         alt.Chart(data(labels)).mark_text(**{**mark, **look}).encode(x=x, y=y, text=alt.Text("text:N"))
         for look in (halo, {"color": ink})

@@ -130,7 +130,7 @@ def _kept(text: str) -> Markup:
     """Text for the page whose names and numbers with their units are not broken over two lines."""
     from markupsafe import Markup, escape
 
-    pieces = re.split(r"((?<![\w.,-])[\d.,]+ (?:s|ms|min|%)(?!\w)|[^\s()]*\w-[^\s()]{1,30})", text)
+    pieces = re.split(r"(p [=<] [\d.]+\d|(?<![\w.,-])[\d.,]+ (?:s|ms|min|%)(?!\w)|[^\s()]*\w-[^\s()]{1,30})", text)
     whole = Markup('<span class="kept">{}</span>')
     return Markup("").join(whole.format(piece) if n % 2 else escape(piece) for n, piece in enumerate(pieces))
 

@@ -205,6 +205,7 @@ FILES = st.lists(st.tuples(LINES, st.sampled_from([b"\n", b"\r\n", b"\r", b""]))
 @example(data=b"1,2\n\n", size=1 << 20)
 @example(data=b"\xef\xbb\xbf", size=1 << 20)
 @example(data=b"1e-400,0\n", size=1 << 20)
+@example(data=b"0,-0\n", size=1 << 20)
 def test_any_bytes_are_rows_as_plain_python_reads_them_or_a_sentence(data, size):
     expected = reference(data)
     try:

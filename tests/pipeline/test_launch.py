@@ -20,7 +20,7 @@ from models.outcome import LOG
 from models.protocol import Surroundings
 from models.run import Event, Session, decode_event
 from models.spec import Hyperparameters, Network, Resources, TrialSpec
-from pipeline.launch import Launcher
+from pipeline.launch import Launcher, Listener
 from tests.pipeline.place import TOP, eventually, install
 
 DATA = Dataset(
@@ -55,7 +55,7 @@ def spec(*, trial: int = 1, executors: int = 1, learning_rate: float = 0.5, plat
     )
 
 
-def launcher(work: Path, *, shares_sessions: bool = True, heard: list[Event] | None = None) -> Launcher:
+def launcher(work: Path, *, shares_sessions: bool = True, listener: Listener = lambda event: None) -> Launcher:
     session = Session(
         run_id="R",
         machine="here",
@@ -69,7 +69,6 @@ def launcher(work: Path, *, shares_sessions: bool = True, heard: list[Event] | N
         ),
         parent=os.getpid(),
     )
-    listener = heard.append if heard is not None else lambda event: None
     return Launcher(
         session=session, shares_sessions=shares_sessions, work=work, invocation="now", listener=listener
     )
@@ -176,13 +175,12 @@ def test_a_trial_whose_processes_are_killed_keeps_its_epochs(
     monkeypatch.setenv("MADE_SLEEP", "0.5")
     heard: list[Event] = []
 
-    class Killing(list[Event]):
-        def append(self, event: Event) -> None:
-            heard.append(event)
-            if event.record is not None and event.record.epoch == 2:
-                os.killpg(int(started(notes)[0][0]), signal.SIGKILL)
+    def kill_after_the_second_epoch(event: Event) -> None:
+        heard.append(event)
+        if event.record is not None and event.record.epoch == 2 and len(started(notes)) == 1:
+            os.killpg(int(started(notes)[0][0]), signal.SIGKILL)
 
-    launch = launcher(work, heard=Killing())
+    launch = launcher(work, listener=kill_after_the_second_epoch)
     measured = launch.measure(spec(), position=1)
     assert measured.outcome.outcome == "failed"
     assert "SIGKILL" in (measured.outcome.reason or "")
@@ -222,7 +220,7 @@ def test_own_sessions_have_a_process_each(work: Path, notes: Path) -> None:
 
 def test_a_trial_that_cannot_be_starts_nothing(work: Path, notes: Path) -> None:
     heard: list[Event] = []
-    measured = launcher(work, heard=heard).impossible(spec(), "too large", position=1)
+    measured = launcher(work, listener=heard.append).impossible(spec(), "too large", position=1)
     assert (measured.outcome.outcome, measured.outcome.reason) == ("unavailable", "too large")
     assert [record.rows for record in measured.outcome.records] == [200]
     assert [event.reason for event in heard] == ["too large"]

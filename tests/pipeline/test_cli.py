@@ -1,0 +1,283 @@
+"""The commands as a user types them: what they print, their exit codes, and one sentence for what can be mended."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.conftest import Finished
+from tests.pipeline.place import Place, assert_one_error, eventually, finish, run_named
+
+RUN = ("run", "--profile", "tiny")
+
+
+def rows(place: Place, run_id: str) -> list[dict[str, str]]:
+    """Of comparison.csv."""
+    return list(csv.DictReader(place.report(run_id)["comparison.csv"].decode().splitlines()))
+
+
+def interrupt(place: Place, number: signal.Signals, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run, and send a signal to the command alone when its first new trial is published."""
+    before = {name: place.trials(name) for name in place.runs()}
+    process = place.start(*arguments, MADE_SLEEP="0.5")
+    eventually(lambda: any(place.trials(name).keys() - before.get(name, {}).keys() for name in place.runs()))
+    process.send_signal(number)
+    return finish(process)
+
+
+def test_a_run_ends_with_a_report_and_says_where(finished: Finished) -> None:
+    assert finished.done.stderr == ""
+    page = finished.place.store / "runs" / "R" / "report" / "report.html"
+    assert f"Report: {page}" in finished.done.stdout
+    assert page.is_file()
+
+
+def test_a_platform_of_another_package_is_compared(finished: Finished) -> None:
+    shown = {(row["platform"], row["cores"], row["trials"], row["status"]) for row in rows(finished.place, "R")}
+    assert {("steady", "1", "2", "ok"), ("steady", "2", "2", "ok")} < shown
+    assert "torch-cpu" in {platform for platform, *_ in shown}
+
+
+def test_a_run_that_is_finished_is_left_as_it_is(finished: Finished) -> None:
+    place = finished.place
+    trained, trials, report = place.trained(), place.trials("R"), place.report("R")
+    again = place.run(*RUN, "--run-id", "R")
+    assert again.returncode == 0, again.stderr
+    assert "run R is complete" in again.stdout
+    assert "Report: " in again.stdout
+    assert (place.trained(), place.trials("R"), place.report("R")) == (trained, trials, report)
+
+
+def test_the_same_id_with_other_settings_is_an_error(finished: Finished) -> None:
+    done = finished.place.run(*RUN, "--run-id", "R", "--set", "profile.tiny.epochs=3", "--set", "seed=4")
+    assert_one_error(done, "run R", "profile.tiny.epochs", "yarnstick.seed", "--run-id")
+
+
+def test_fresh_does_not_touch_a_run_that_is_there(finished: Finished) -> None:
+    assert_one_error(finished.place.run(*RUN, "--run-id", "R", "--fresh"), "run R is there already", "--fresh")
+
+
+def test_a_report_is_the_same_bytes_again(finished: Finished) -> None:
+    place = finished.place
+    before = place.report("R")
+    folder = place.store / "runs" / "R" / "report"
+    for name in before:
+        if name not in ("published.json", "merged.json") and not name.startswith("environment"):
+            (folder / name).unlink()
+    (folder / "sweep_of_an_earlier_report.csv").write_text("a\n")
+    done = place.run("report", "--run-id", "R")
+    assert done.returncode == 0, done.stderr
+    after = place.report("R")
+    assert after.keys() == before.keys()
+    assert [name for name in before if before[name] != after[name]] == []
+    assert "Report: " in done.stdout
+
+
+def test_a_report_of_an_unknown_run_says_which_are_known(finished: Finished, place: Place) -> None:
+    assert_one_error(finished.place.run("report", "--run-id", "Q"), "run Q", "known are R")
+    assert_one_error(place.run("report", "--run-id", "Q"), "run Q", "yarnstick run")
+    assert_one_error(place.run("report", "--run-id", "../Q"), "run id '../Q'", "letters")
+
+
+def test_a_killed_run_is_continued(place: Place) -> None:
+    first = place.start(*RUN, MADE_SLEEP="0.5")
+    eventually(lambda: any(place.trials(name) for name in place.runs()))
+    os.killpg(first.pid, signal.SIGKILL)
+    finish(first)
+    [name] = place.runs()
+    before = place.trials(name)
+    assert 1 <= len(before) < 4
+    trained = place.trained()
+    again = place.run(*RUN)
+    assert again.returncode == 0, again.stderr
+    assert run_named(again.stdout) == name
+    assert place.runs() == [name]
+    after = place.trials(name)
+    assert len(after) == 4
+    assert {slug: after[slug] for slug in before} == before
+    assert not set(place.trained()[len(trained) :]) & before.keys(), "nothing is measured twice"
+    epochs = list(csv.DictReader(place.report(name)["epochs.csv"].decode().splitlines()))
+    assert sorted((row["cores"], row["trial"], row["epoch"]) for row in epochs) == [
+        (cores, trial, epoch) for cores in "12" for trial in "12" for epoch in "12"
+    ]
+    assert {row["run_id"] for row in epochs} == {name}
+
+
+def test_an_interrupted_run_has_a_partial_report(place: Place) -> None:
+    first = interrupt(place, signal.SIGINT, *RUN)
+    assert first.returncode == 130, first.stderr
+    [name] = place.runs()
+    assert first.stderr == (
+        f"Interrupted; the same command with --run-id {name} continues with the trials that are missing.\n"
+    )
+    assert sum(int(row["trials"]) for row in rows(place, name)) == len(place.trials(name)) < 4
+    assert "report.html" in place.report(name)
+    work = place.folder / "build" / "cache" / "work"
+    assert list(work.iterdir()) == []
+
+    second = interrupt(place, signal.SIGTERM, *RUN, "--fresh")
+    assert second.returncode == 130, second.stderr
+    [other] = set(place.runs()) - {name}
+    assert "report.html" in place.report(other)
+    third = interrupt(place, signal.SIGINT, *RUN)
+    assert third.returncode == 130
+    assert run_named(third.stdout) == other, "the newest unfinished run is continued"
+
+
+def test_a_failed_trial_is_reported_and_tried_again(place: Place) -> None:
+    place.fails.touch()
+    both = ("--set", "profile.tiny.platforms=steady fickle", "--set", "profile.tiny.cores=1", "--run-id", "F")
+    first = place.run(*RUN, *both)
+    assert_one_error(first, "2 of 4 trials failed", "RuntimeError: boom", "--run-id F", "log.txt")
+    log = Path(first.stderr.partition("log: ")[2].partition(")")[0])
+    assert "Traceback" in log.read_text()
+    assert {row["platform"]: row["status"] for row in rows(place, "F")} == {
+        "steady": "ok",
+        "fickle": "failed: RuntimeError: boom",
+    }
+    trained, trials = place.trained(), place.trials("F")
+    place.fails.unlink()
+    second = place.run(*RUN, *both)
+    assert second.returncode == 0, second.stderr
+    assert [slug.partition("-")[0] for slug in place.trained()[len(trained) :]] == ["fickle"] * 2
+    assert all(slug.endswith("-a2") for slug in place.trials("F").keys() - trials.keys())
+    assert {row["status"] for row in rows(place, "F")} == {"ok"}
+
+
+def test_what_diverged_or_is_not_there_does_not_fail_a_run(place: Place) -> None:
+    done = place.run(
+        *RUN,
+        "--run-id",
+        "D",
+        "--set",
+        "profile.tiny.platforms=steady torch-cpu torch-cuda",
+        "--set",
+        "profile.tiny.learning_rates=0.5 1e300",
+        "--set",
+        "profile.tiny.epochs=4",
+        "--set",
+        "profile.tiny.trials=1",
+        "--set",
+        "profile.tiny.cores=1",
+    )
+    assert done.returncode == 0, done.stderr
+    status = {(row["platform"], float(row["learning_rate"])): row["status"] for row in rows(place, "D")}
+    assert status["torch-cpu", 0.5] == "ok"
+    assert status["torch-cpu", 1e300].startswith("diverged at epoch ")
+    assert status["torch-cpu", 1e300] in done.stdout
+    import torch
+
+    if not torch.cuda.is_available():
+        assert "no CUDA device" in status["torch-cuda", 0.5]
+    assert [row["mean_seconds"] for row in rows(place, "D") if row["status"].startswith("diverged")] == [""]
+
+
+def test_two_at_once_measure_each_trial_once(place: Place) -> None:
+    settings = (*RUN, "--run-id", "T", "--set", "profile.tiny.platforms=steady")
+    both = [place.start(*settings, MADE_SLEEP="0.2") for _ in range(2)]
+    ends = [finish(process) for process in both]
+    assert [(end.returncode, end.stderr) for end in ends] == [(0, ""), (0, "")]
+    assert len(place.trained()) == len(set(place.trained())) == 4
+    assert place.trials("T").keys() == set(place.trained())
+    waited = f"waits until another measurement on this host ends ({place.folder / 'lease.lock'})"
+    assert any(waited in end.stdout for end in ends)
+    assert sum(int(row["trials"]) for row in rows(place, "T")) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--set", "profile.tiny.epoch=3"], ["profile.tiny", "epoch", "epochs"]),
+        (["--set", "sed=3"], ["[yarnstick]", "seed"]),
+        (["--set", "profile.tiny.epochs=0"], ["profile.tiny.epochs = 0", "at least 1"]),
+        (["--set", "profile.tiny.datasets=csv:missing.csv"], ["missing.csv"]),
+        (["--set", "profile.tiny.datasets=mnits"], ["'mnits'", "known are mnist"]),
+        (["--set", "profile.tiny.platforms=torch-gpu"], ["'torch-gpu'", "known are", "torch-cpu", "steady"]),
+        (["--set", "profile.tiny.networks=mpl:*-8-*"], ["'mpl:*-8-*'", "mlp:*-1024-*"]),
+        (["--set", "profile.tiny.networks=mlp:7-8-3"], ["mlp:7-8-3", "has 6 and 3"]),
+        (["--set", "profile.tiny.executors=4096"], ["4096", "profile.tiny"]),
+        (["--profile", "tyni"], ["'tyni'", "known are", "tiny"]),
+        (["--run-id", "-x/y"], ["'-x/y'"]),
+        (["--set", "lease=luigi.cfg/lock", "--set", "profile.tiny.trials=1"], ["yarnstick.lease", "name a file"]),
+        (["--store", "ftp://host/x"], ["ftp://host/x"]),
+    ],
+    ids=lambda value: value[-1] if isinstance(value[-1], str) else "",
+)
+def test_what_can_be_mended_is_one_sentence(arguments: list[str], words: list[str], place: Place) -> None:
+    done = place.run(*RUN, *arguments)
+    assert_one_error(done, *words)
+    assert place.trained() == []
+
+
+def test_a_damaged_outcome_is_one_sentence(finished: Finished, place: Place) -> None:
+    shutil.copytree(finished.place.store, place.store)
+    (place.folder / "luigi.cfg").write_text((finished.place.folder / "luigi.cfg").read_text())
+    slug = sorted(place.trials("R"))[0]
+    (place.store / "runs" / "R" / "trials" / slug / "outcome.json").write_text("{")
+    assert_one_error(place.run(*RUN, "--run-id", "R"), slug, "remove")
+    assert_one_error(place.run("report", "--run-id", "R"), slug, "remove")
+    (place.store / "runs" / "R" / "run.json").write_text("{")
+    assert_one_error(place.run("report", "--run-id", "R"), "run.json", "remove")
+
+
+@pytest.mark.parametrize("arguments", [["walk"], ["run", "--profle", "x"], ["report"], ["run", "--set"], ["run", "x"]])
+def test_wrong_usage_is_exit_code_2(arguments: list[str], place: Place) -> None:
+    done = place.run(*arguments)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "--help" in done.stderr
+
+
+def test_a_plan_lists_the_trials_and_runs_nothing(place: Place) -> None:
+    done = place.run("plan", "--profile", "tiny", "--set", "profile.tiny.cores=1 4096")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert len(lines) == 5
+    assert sum("steady 1 x 1 cores" in line for line in lines) == 2
+    assert sum("not possible: executors=1 x cores=4096 are 4096 cores" in line for line in lines) == 2
+    assert lines[-1] == "2 of 4 trials can run here, 4 epochs in all"
+    assert not (place.folder / "build").exists()
+    assert place.trained() == []
+
+
+def test_init_writes_the_documented_settings_and_never_overwrites(tmp_path: Path) -> None:
+    place = Place(tmp_path, settings="")
+    first = place.run("init")
+    assert first.returncode == 0, first.stderr
+    assert "[profile.quick]" in (tmp_path / "luigi.cfg").read_text()
+    assert "yarnstick plan" in first.stdout
+    (tmp_path / "luigi.cfg").write_text("[yarnstick]\nseed = 1\n")
+    assert_one_error(place.run("init"), "luigi.cfg is there already")
+    assert (tmp_path / "luigi.cfg").read_text() == "[yarnstick]\nseed = 1\n"
+    assert_one_error(place.run("init", "nowhere"), "nowhere", "cannot be written")
+
+
+def test_help_imports_nothing_heavy(place: Place) -> None:
+    code = (
+        "import sys\nfrom pipeline.cli import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert end.code == 0\n"
+        "heavy = {'torch', 'pyspark', 'luigi', 'polars', 'numpy', 'pyarrow', 'scipy', 'altair'}\n"
+        "print('HEAVY', *sorted(heavy & sys.modules.keys()), '.')"
+    )
+    done = place.run("--help", command=[sys.executable, "-c", code])
+    assert done.returncode == 0, done.stderr
+    assert "HEAVY ." in done.stdout
+    for command in ("run", "plan", "report", "init"):
+        assert command in done.stdout
+
+
+def test_a_signal_before_the_first_trial_is_no_traceback(place: Place) -> None:
+    process = place.start(*RUN, MADE_SLEEP="600")
+    eventually(lambda: place.trained())
+    process.send_signal(signal.SIGINT)
+    done = finish(process)
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("Interrupted; ")

@@ -1,0 +1,196 @@
+"""From a profile to its trials: complete shuffled blocks, configurations once, and limits that are told with numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pipeline.config import read_settings
+from pipeline.plan import Limits, Planned, Subject, plan
+from store.errors import SettingError
+
+SIX = Subject(name="six", slug="six-1", columns=6, classes=3)
+NINE = Subject(name="nine", slug="nine-1", columns=9, classes=3)
+ROOM = Limits(cores=8, memory_mib=32768)
+SMALL = {
+    "networks": "mlp:*-8-*",
+    "platforms": "torch-cpu",
+    "threads": "1",
+    "executors": "1",
+    "cores": "1",
+    "trials": "2",
+}
+
+
+@pytest.fixture(autouse=True)
+def _empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def planned(
+    *subjects: Subject, limits: Limits = ROOM, seed: int = 0, **lists: str
+) -> list[Planned]:
+    given = [f"profile.quick.{key}={value}" for key, value in (SMALL | lists).items()]
+    return plan(read_settings("quick", overrides=[f"seed={seed}", *given]), list(subjects or [SIX]), limits)
+
+
+def blocks(trials: list[Planned]) -> list[list[Planned]]:
+    return [list(block) for _, block in groupby(trials, key=lambda each: each.spec.trial)]
+
+
+def axes(trials: list[Planned], name: str) -> set[object]:
+    return {
+        getattr(part, name)
+        for each in trials
+        for part in (each.spec, each.spec.resources, each.spec.hyperparameters)
+        if hasattr(part, name)
+    }
+
+
+def test_every_configuration_is_once_in_each_block() -> None:
+    trials = planned(platforms="torch-cpu mllib", threads="1 2", executors="1 2", cores="1 2", trials="4")
+    whole = blocks(trials)
+    assert [block[0].spec.trial for block in whole] == [1, 2, 3, 4]
+    configurations = [Counter(each.spec.configuration for each in block) for block in whole]
+    assert all(each == configurations[0] for each in configurations)
+    assert set(configurations[0].values()) == {1}
+    assert len(configurations[0]) == 2 + 4
+    assert len({each.spec.slug for each in trials}) == len(trials)
+
+
+def test_the_order_is_shuffled_and_the_same_for_the_same_seed() -> None:
+    lists = {"threads": "1 2 3 4 5 6 7 8", "trials": "5"}
+    orders = [tuple(each.spec.resources.threads for each in block) for block in blocks(planned(**lists))]
+    assert len(set(orders)) > 1
+    assert orders[0] != (1, 2, 3, 4, 5, 6, 7, 8)
+    assert planned(**lists) == planned(**lists)
+    assert planned(**lists) != planned(seed=1, **lists)
+
+
+def test_the_seed_of_a_trial_is_seed_plus_trial() -> None:
+    assert [each.spec.seed for each in planned(trials="3", seed=5)] == [6, 7, 8]
+    assert axes(planned(), "attempt") == {1}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+@given(seed=st.integers(0, 1000))
+def test_trials_of_a_shared_session_stay_together(seed: int) -> None:
+    lists = {"platforms": "mllib", "executors": "1 2", "cores": "1 2", "solvers": "gd l-bfgs", "fractions": "0.5 1"}
+    for block in blocks(planned(seed=seed, **lists)):
+        sessions = [session for session, _ in groupby(block, key=lambda each: each.spec.session)]
+        assert len(sessions) == len(set(sessions)) == 4
+    own = [planned(seed=each, **lists, session="own") for each in range(5)]
+    runs = [len(list(groupby(block, key=lambda each: each.spec.session))) for each in own for block in blocks(each)]
+    assert max(runs) > 4
+
+
+def test_what_a_platform_does_not_vary_is_none() -> None:
+    [mllib, _] = planned(platforms="mllib", threads="1 2", precisions="float32 float64", workers="1 2", trials="2")
+    assert (mllib.spec.resources.threads, mllib.spec.resources.workers) == (None, None)
+    assert (mllib.spec.hyperparameters.precision, mllib.spec.hyperparameters.gradient) == ("float64", None)
+    [torch, _] = planned(platforms="torch-cpu", executors="1 2", cores="1 2", memory_mib="1024 2048")
+    resources = torch.spec.resources
+    assert (resources.executors, resources.cores, resources.memory_mib) == (None, None, None)
+    assert (resources.partitions, resources.deploy_mode) == (None, None)
+
+
+def test_configurations_that_become_equal_count_once() -> None:
+    assert len(planned(batch_sizes="full 16 64", trials="1")) == 1
+    assert len(planned(solvers="l-bfgs", learning_rates="0.1 0.5", trials="1")) == 1
+    assert len(planned(solvers="gd l-bfgs", learning_rates="0.1 0.5", trials="1")) == 3
+    assert len(planned(solvers="gd sgd", batch_sizes="full 16 64", trials="1")) == 3
+    assert len(planned(platforms="torch-cpu torch-cpu", trials="1")) == 1
+    assert axes(planned(batch_sizes="full 16"), "batch_size") == {None}
+    assert axes(planned(solvers="l-bfgs"), "learning_rate") == {None}
+
+
+def test_partitions_are_the_most_slots_that_fit_and_the_same_over_the_sweep() -> None:
+    sweep = {"platforms": "mllib", "executors": "1 2 4", "cores": "1 2"}
+    assert axes(planned(**sweep), "partitions") == {8}
+    assert axes(planned(**sweep, limits=Limits(cores=4, memory_mib=32768)), "partitions") == {4}
+    # Four executors of 8 GiB do not fit.
+    few = Limits(cores=8, memory_mib=16384)
+    assert axes(planned(**sweep, memory_mib="8192", limits=few), "partitions") == {4}
+    assert axes(planned(**sweep, partitions="3"), "partitions") == {3}
+    assert axes(planned(**sweep, partitions="3 6"), "partitions") == {3, 6}
+
+
+@pytest.mark.parametrize(
+    ("lists", "numbers"),
+    [
+        ({"platforms": "torch-cpu", "threads": "9"}, ["threads=9", "8 cores"]),
+        ({"platforms": "mllib", "executors": "4", "cores": "4"}, ["executors=4", "cores=4", "16 cores", "has 8"]),
+        ({"platforms": "mllib", "executors": "1 2", "cores": "9"}, ["cores=9", "has 8"]),
+        ({"platforms": "mllib", "executors": "1 2", "memory_mib": "40000"}, ["memory_mib=40000", "40000 MiB", "32768"]),
+        ({"platforms": "torch-cpu mllib", "threads": "1 2", "cores": "9"}, ["cores=9", "has 8"]),
+    ],
+)
+def test_a_demand_beyond_this_machine_is_an_error(lists: dict[str, str], numbers: list[str]) -> None:
+    with pytest.raises(SettingError) as told:
+        planned(**lists)
+    assert all(number in str(told.value) for number in [*numbers, "profile.quick", "lower"]), told.value
+
+
+@pytest.mark.parametrize(
+    ("lists", "reason"),
+    [
+        ({"platforms": "torch-cpu", "threads": "1 9"}, "threads=9 exceeds the 8 cores of this machine"),
+        (
+            {"platforms": "mllib", "executors": "1 4", "cores": "4"},
+            "executors=4 x cores=4 are 16 cores, and this machine has 8",
+        ),
+        (
+            {"platforms": "mllib", "executors": "1", "memory_mib": "1024 40000"},
+            "executors=1 x memory_mib=40000 are 40000 MiB, and this machine has 32768",
+        ),
+    ],
+)
+def test_one_of_a_sweep_beyond_this_machine_is_a_row_with_its_reason(lists: dict[str, str], reason: str) -> None:
+    trials = planned(**lists)
+    assert Counter(each.impossible for each in trials) == {None: 2, reason: 2}
+
+
+def test_a_sweep_of_which_nothing_is_possible_is_an_error() -> None:
+    with pytest.raises(SettingError, match="nothing of profile.quick can run here: threads=9.*smaller"):
+        planned(threads="9 10")
+
+
+@pytest.mark.parametrize("solver", ["sgd", "momentum", "adam"])
+def test_a_mini_batch_solver_needs_a_batch_size(solver: str) -> None:
+    with pytest.raises(SettingError, match=f"solver {solver} needs a batch size, and profile.quick.batch_sizes"):
+        planned(solvers=f"gd {solver}", batch_sizes="full")
+    assert axes(planned(solvers=solver, batch_sizes="full 16"), "batch_size") == {16}
+
+
+def test_a_network_takes_the_sizes_of_its_dataset() -> None:
+    trials = planned(SIX, NINE)
+    assert {(each.spec.dataset, each.spec.data, each.spec.network.name) for each in trials} == {
+        ("six", "six-1", "mlp:6-8-3"),
+        ("nine", "nine-1", "mlp:9-8-3"),
+    }
+    fixed = planned(SIX, NINE, networks="mlp:6-4-3 mlp:9-4-3 mlp:6-8-*")
+    assert {(each.spec.dataset, each.spec.network.name) for each in fixed} == {
+        ("six", "mlp:6-4-3"),
+        ("six", "mlp:6-8-3"),
+        ("nine", "mlp:9-4-3"),
+    }
+
+
+def test_a_network_without_a_dataset_is_an_error_with_both_numbers() -> None:
+    with pytest.raises(SettingError, match="network mlp:7-8-3 fits none .* six has 6 and 3; nine has 9 and 3"):
+        planned(SIX, NINE, networks="mlp:*-8-* mlp:7-8-3")
+
+
+def test_a_dataset_without_a_network_is_an_error_with_both_numbers() -> None:
+    with pytest.raises(SettingError, match=r"dataset nine has 9 columns and 3 classes, .* mlp:6-8-3 fits; write mlp:\*"):
+        planned(SIX, NINE, networks="mlp:6-8-3")
+
+
+def test_an_unknown_platform_is_an_error_that_lists_the_known_ones() -> None:
+    with pytest.raises(SettingError, match="platform 'torhc-cpu' is not known; known are mllib, .*torch-cpu"):
+        planned(platforms="torch-cpu torhc-cpu")
