@@ -58,7 +58,8 @@ def cores_figure(comparison: Comparison, *, name: str, palette: Palette) -> Figu
             )
         ),
     )
-    return figure(name, sentences.of_cores(comparison), table, lambda w: _cores_chart(comparison, lines, palette, w))
+    said = sentences.of_cores(comparison) + sentences.cut(MOST_LINES, len(lines), "lines")
+    return figure(name, said, table, lambda w: _cores_chart(comparison, lines[:MOST_LINES], palette, w))
 
 
 def _cores_chart(comparison: Comparison, lines: Sequence[Sequence[Row]], palette: Palette, width: int) -> Spec:
@@ -167,7 +168,7 @@ def _scaling(comparison: Comparison) -> list[list[Row]]:
                 # The fastest of several at the same size comes first.
                 lines.setdefault((row["platform"], per or 0), {}).setdefault(row["total_cores"], row)
     order = {standing.platform: number for number, standing in enumerate(comparison.standings)}
-    kept = sorted(lines, key=lambda key: (order[key[0]], key[1]))[:MOST_LINES]
+    kept = sorted(lines, key=lambda key: (order[key[0]], key[1]))
     return [[lines[key][total] for total in sorted(lines[key])] for key in kept]
 
 

@@ -55,7 +55,8 @@ def learning_figure(comparison: Comparison, *, epochs: pl.DataFrame, name: str, 
             for point in curve["points"]
         ),
     )
-    return figure(name, sentences.of_learning(curves), table, lambda width: _learning_chart(curves, palette, width))
+    said = sentences.of_learning(curves) + sentences.cut(MOST_LINES, len(curves), "lines")
+    return figure(name, said, table, lambda width: _learning_chart(curves[:MOST_LINES], palette, width))
 
 
 def _learning_chart(curves: Sequence[dict[str, Any]], palette: Palette, width: int) -> Spec:
@@ -140,7 +141,7 @@ def _labels(
 def _curves(comparison: Comparison, epochs: pl.DataFrame) -> list[dict[str, Any]]:
     """The mean over trials of cumulated seconds, loss and accuracy at each epoch, for each platform's best."""
     curves = []
-    for standing in comparison.standings[:MOST_LINES]:
+    for standing in comparison.standings:
         best = standing.best
         mean = (
             epochs.filter((pl.col("configuration") == best["configuration"]) & pl.col("epoch").is_not_null())

@@ -46,7 +46,7 @@ def seconds_figure(comparison: Comparison, *, name: str, palette: Palette) -> Fi
                 str(row["trials"]),
                 row["status"],
             )
-            for row in (*comparison.ran, *comparison.not_run)[:200]
+            for row in (*comparison.ran, *comparison.not_run)
         ),
     )
     return figure(name, sentence, table, lambda width: _seconds_chart(comparison, shown, palette, width))

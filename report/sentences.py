@@ -266,6 +266,11 @@ def of_cores(comparison: Comparison) -> str:
     return f"{'; '.join(said)}." if said else "No platform ran with more than one number of cores."
 
 
+def cut(shown: int, there: int, noun: str) -> str:
+    """What a figure does not show; nothing where it shows all."""
+    return f" {shown} of {there} {noun} shown; the table has all." if there > shown else ""
+
+
 def of_learning(curves: Sequence[dict[str, Any]]) -> str:
     """Where each platform's line ends."""
     said = []
