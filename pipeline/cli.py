@@ -25,11 +25,14 @@ app = typer.Typer(
     help="Where should this network be trained: on the Hadoop cluster, on one CPU, on one GPU? Measures it.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 
 ProfileOption = Annotated[str, typer.Option("--profile", help="A [profile.NAME] of luigi.cfg.")]
 StoreOption = Annotated[str | None, typer.Option("--store", help="Where data and runs are kept.")]
-SetOption = Annotated[list[str] | None, typer.Option("--set", help="section.key=value, over luigi.cfg.")]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="A setting, over luigi.cfg.")
+]
 RunOption = Annotated[str | None, typer.Option("--run-id", help="Names the run; an unfinished one is continued.")]
 
 

@@ -37,10 +37,12 @@ from pipeline.warm import class_archives
 from store.errors import SettingError, StoreError, YarnstickError
 from store.local import LocalStore
 from store.protocol import Store
+from store.slug import slug
 
 log = logging.getLogger("luigi-interface.yarnstick")  # goes where Luigi's own log goes
 WAITING = "waits until another measurement on this host ends (%s)"
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+LONGEST_PROFILE = 50  # that a run id takes over as it is
 RUN = "run.json"
 MERGED = "report/merged.json"
 PUBLISHED = "report/published.json"
@@ -82,6 +84,7 @@ class Experiment:
         self.invocation = uuid.uuid4().hex
         self.listener: Callable[[Event], None] = lambda event: None
         self._marked: set[str] = set()
+        self._broken: YarnstickError | None = None  # why nothing more can be measured, as a full disk
         self.trials = Trials(
             self.store,
             f"{self.path}/trials",
@@ -179,15 +182,21 @@ class Experiment:
         """Run a trial until it needs no further attempt; each attempt is published when it ends."""
         impossible = next((each.impossible for each in self.planned if each.spec == spec), None)
         lease = lease_file(self.settings.main.lease)
-        with measuring_lease(lease, waiting=lambda: log.info(WAITING, lease)):
-            # Asked only now: while this one waited, another process may have measured it.
-            while (attempt := self.trials.needs(spec)) is not None:
-                position = len(self.trials.outcomes()) + 1
-                if impossible:
-                    measured = self.launcher.impossible(attempt, impossible, position=position)
-                else:
-                    measured = self.launcher.measure(attempt, position=position)
-                self.trials.publish(measured.outcome, events=measured.events, logs=measured.logs)
+        if self._broken is not None:
+            raise self._broken
+        try:
+            with measuring_lease(lease, waiting=lambda: log.info(WAITING, lease)):
+                # Asked only now: while this one waited, another process may have measured it.
+                while (attempt := self.trials.needs(spec)) is not None:
+                    position = len(self.trials.outcomes()) + 1
+                    if impossible:
+                        measured = self.launcher.impossible(attempt, impossible, position=position)
+                    else:
+                        measured = self.launcher.measure(attempt, position=position)
+                    self.trials.publish(measured.outcome, events=measured.events, logs=measured.logs)
+        except YarnstickError as error:
+            self._broken = error
+            raise
 
     def abort(self) -> None:
         """End what is being measured, now."""
@@ -289,7 +298,8 @@ def unfinished_run(settings: Settings) -> str | None:
 
 
 def new_run_id(profile: str) -> str:
-    return f"{profile}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:4]}"
+    name = profile if RUN_ID.fullmatch(profile) and len(profile) <= LONGEST_PROFILE else slug(profile[:LONGEST_PROFILE])
+    return f"{name}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:4]}"
 
 
 def _commit() -> str | None:

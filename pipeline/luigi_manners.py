@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import sys
+from functools import cache
 
 from luigi.retcodes import retcode
 
@@ -31,6 +33,12 @@ def fail_loudly() -> None:
     log = logging.getLogger("luigi-interface")
     if not any(isinstance(each, _OneSentence) for each in log.filters):
         log.addFilter(_OneSentence())
+
+
+@cache
+def tell_once(error: YarnstickError) -> None:
+    """One that stops many tasks is still one sentence."""
+    print(f"Error: {error}", file=sys.stderr)
 
 
 class _OneSentence(logging.Filter):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any, ClassVar
 
 import luigi
@@ -14,7 +13,7 @@ from pipeline.datasets.ingest import ingest
 from pipeline.datasets.normalize import find_range, normalize
 from pipeline.datasets.pack import pack
 from pipeline.experiment import MERGED, PUBLISHED, Experiment, experiment, log
-from pipeline.luigi_manners import fail_loudly
+from pipeline.luigi_manners import fail_loudly, tell_once
 from pipeline.reporting import merge, raise_if_failed, report
 from store.errors import SettingError, YarnstickError
 from store.protocol import Store
@@ -51,7 +50,7 @@ class Step(luigi.Task):
     def on_failure(self, exception: BaseException) -> str:
         if not isinstance(exception, YarnstickError):
             return str(super().on_failure(exception))  # type: ignore[no-untyped-call]
-        print(f"Error: {exception}", file=sys.stderr)
+        tell_once(exception)
         return str(exception)
 
     def published(self, *paths: str) -> list[Published]:

@@ -29,7 +29,12 @@ DEADLINE_SECONDS = 300
 
 def class_archives(cache: Path) -> dict[str, str]:
     """JVM options by which driver and executors use the archives, where they were made for this installation."""
-    folder = cache / FOLDER / _installation()
+    if not (cache / FOLDER).is_dir():
+        return {}
+    try:
+        folder = cache / FOLDER / _installation()
+    except YarnstickError:
+        return {}  # platforms that need Java say so themselves, and others need none
     found = {kind: folder / f"{kind}.jsa" for kind in KINDS}
     return {kind: _options("SharedArchiveFile", path) for kind, path in found.items() if path.is_file()}
 

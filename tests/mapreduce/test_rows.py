@@ -171,6 +171,14 @@ def test_the_line_of_a_part_of_a_file_is_that_of_the_file(tmp_path):
         parse(away, Declared())
 
 
+def test_lines_are_counted_alike_wherever_the_blocks_end(tmp_path, monkeypatch):
+    path = tmp_path / "whole.csv"
+    path.write_bytes(b"1,2,0\r\n3,4,1\r5,6,0\n\r\n7,x,1\n")
+    for size in range(1, 12):
+        monkeypatch.setattr(rows, "BATCH_BYTES", size)
+        assert Origin(name="f", path=str(path), start=22).where(1) == "f:5"
+
+
 def test_a_scan_takes_texts_for_labels():
     batch = Batch(data=b"1,2, cat \n0x,4,dog\n", origin=HERE, line=1)
     with pytest.raises(DataError, match=r"f.csv:2: column 1 holds '0x'"):

@@ -159,7 +159,7 @@ def test_what_diverged_or_is_not_there_does_not_fail_a_run(place: Place) -> None
         "--set",
         "profile.tiny.platforms=steady torch-cpu torch-cuda",
         "--set",
-        "profile.tiny.learning_rates=0.5 1e300",
+        "profile.tiny.learning_rates=0.5 3e38",
         "--set",
         "profile.tiny.epochs=4",
         "--set",
@@ -170,8 +170,8 @@ def test_what_diverged_or_is_not_there_does_not_fail_a_run(place: Place) -> None
     assert done.returncode == 0, done.stderr
     status = {(row["platform"], float(row["learning_rate"])): row["status"] for row in rows(place, "D")}
     assert status["torch-cpu", 0.5] == "ok"
-    assert status["torch-cpu", 1e300].startswith("diverged at epoch ")
-    assert status["torch-cpu", 1e300] in done.stdout
+    assert status["torch-cpu", 3e38].startswith("diverged at epoch ")
+    assert status["torch-cpu", 3e38] in done.stdout
     import torch
 
     if not torch.cuda.is_available():
@@ -201,7 +201,7 @@ def test_two_at_once_measure_each_trial_once(place: Place) -> None:
         (["--set", "profile.tiny.datasets=mnits"], ["'mnits'", "known are mnist"]),
         (["--set", "profile.tiny.platforms=torch-gpu"], ["'torch-gpu'", "known are", "torch-cpu", "steady"]),
         (["--set", "profile.tiny.networks=mpl:*-8-*"], ["'mpl:*-8-*'", "mlp:*-1024-*"]),
-        (["--set", "profile.tiny.networks=mlp:7-8-3"], ["mlp:7-8-3", "has 6 and 3"]),
+        (["--set", "profile.tiny.networks=mlp:7-8-3"], ["mlp:7-8-3", "6 columns and 3 classes"]),
         (["--set", "profile.tiny.executors=4096"], ["4096", "profile.tiny"]),
         (["--profile", "tyni"], ["'tyni'", "known are", "tiny"]),
         (["--run-id", "-x/y"], ["'-x/y'"]),
@@ -232,7 +232,7 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str], place: Place) -> None:
     done = place.run(*arguments)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
-    assert "--help" in done.stderr
+    assert "Error: " in done.stderr
 
 
 def test_a_plan_lists_the_trials_and_runs_nothing(place: Place) -> None:

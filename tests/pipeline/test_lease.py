@@ -107,7 +107,7 @@ def _a_loop(folder: Path) -> Path:
 def test_a_path_that_cannot_be_is_one_sentence(place: Callable[[Path], Path], tmp_path: Path) -> None:
     path = place(tmp_path)
     with (
-        pytest.raises(SettingError, match="yarnstick.lease = .*name a file") as told,
+        pytest.raises(SettingError, match=r"yarnstick.lease = .*name a file") as told,
         measuring_lease(path, waiting=pytest.fail),
     ):
         pass

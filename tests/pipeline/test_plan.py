@@ -1,4 +1,4 @@
-"""From a profile to its trials: complete shuffled blocks, configurations once, and limits that are told with numbers."""
+"""From a profile to its trials: complete shuffled blocks, each configuration once, limits told with their numbers."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ def _empty_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def planned(
-    *subjects: Subject, limits: Limits = ROOM, seed: int = 0, **lists: str
-) -> list[Planned]:
+def planned(*subjects: Subject, limits: Limits = ROOM, seed: int = 0, **lists: str) -> list[Planned]:
     given = [f"profile.quick.{key}={value}" for key, value in (SMALL | lists).items()]
     return plan(read_settings("quick", overrides=[f"seed={seed}", *given]), list(subjects or [SIX]), limits)
 
@@ -156,13 +154,13 @@ def test_one_of_a_sweep_beyond_this_machine_is_a_row_with_its_reason(lists: dict
 
 
 def test_a_sweep_of_which_nothing_is_possible_is_an_error() -> None:
-    with pytest.raises(SettingError, match="nothing of profile.quick can run here: threads=9.*smaller"):
+    with pytest.raises(SettingError, match=r"nothing of profile.quick can run here: threads=9.*smaller"):
         planned(threads="9 10")
 
 
 @pytest.mark.parametrize("solver", ["sgd", "momentum", "adam"])
 def test_a_mini_batch_solver_needs_a_batch_size(solver: str) -> None:
-    with pytest.raises(SettingError, match=f"solver {solver} needs a batch size, and profile.quick.batch_sizes"):
+    with pytest.raises(SettingError, match=rf"solver {solver} needs a batch size, and profile.quick.batch_sizes"):
         planned(solvers=f"gd {solver}", batch_sizes="full")
     assert axes(planned(solvers=solver, batch_sizes="full 16"), "batch_size") == {16}
 
@@ -182,15 +180,17 @@ def test_a_network_takes_the_sizes_of_its_dataset() -> None:
 
 
 def test_a_network_without_a_dataset_is_an_error_with_both_numbers() -> None:
-    with pytest.raises(SettingError, match="network mlp:7-8-3 fits none .* six has 6 and 3; nine has 9 and 3"):
+    with pytest.raises(SettingError, match=r"network mlp:7-8-3 fits none .* six has 6 and 3; nine has 9 and 3"):
         planned(SIX, NINE, networks="mlp:*-8-* mlp:7-8-3")
 
 
 def test_a_dataset_without_a_network_is_an_error_with_both_numbers() -> None:
-    with pytest.raises(SettingError, match=r"dataset nine has 9 columns and 3 classes, .* mlp:6-8-3 fits; write mlp:\*"):
+    with pytest.raises(
+        SettingError, match=r"dataset nine has 9 columns and 3 classes, .* mlp:6-8-3 fits; write mlp:\*"
+    ):
         planned(SIX, NINE, networks="mlp:6-8-3")
 
 
 def test_an_unknown_platform_is_an_error_that_lists_the_known_ones() -> None:
-    with pytest.raises(SettingError, match="platform 'torhc-cpu' is not known; known are mllib, .*torch-cpu"):
+    with pytest.raises(SettingError, match=r"platform 'torhc-cpu' is not known; known are mllib, .*torch-cpu"):
         planned(platforms="torch-cpu torhc-cpu")

@@ -7,6 +7,7 @@ import socket
 import struct
 import sys
 import tarfile
+import threading
 import time
 import zipfile
 
@@ -156,6 +157,17 @@ def test_a_site_that_accepts_and_says_nothing_is_left_in_time(tmp_path, monkeypa
         with pytest.raises(mnist._UnreachableError):
             mnist._download(address, tmp_path / "x", seconds=0.5, advance=lambda _: None)
         assert time.monotonic() - start < 5
+
+
+def test_a_name_look_up_that_hangs_is_left_in_time(tmp_path, monkeypatch):
+    ended = threading.Event()
+    monkeypatch.setattr("urllib.request.getproxies", dict)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: ended.wait(20) and [])
+    start = time.monotonic()
+    with pytest.raises(mnist._UnreachableError, match=r"no answer within 0.5 seconds"):
+        mnist._download("http://example.invalid/x", tmp_path / "x", seconds=0.5, advance=lambda _: None)
+    assert time.monotonic() - start < 5
+    ended.set()
 
 
 def test_each_package_alone_gives_the_same_rows(configured, told, real):

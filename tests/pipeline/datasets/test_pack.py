@@ -145,6 +145,16 @@ def test_a_value_of_test_outside_of_the_range_of_train_is_kept(prepared, store, 
     assert values_of(store, slug, "test")[:, :-1].min() < 0
 
 
+@pytest.mark.parametrize("scale", ["global", "pixel"])
+def test_there_is_room_for_values_of_test_on_both_sides_of_train_s(prepared, store, own, scale):
+    is_test = np.zeros(50, bool)
+    is_test[np.random.default_rng(0).permutation(50)[:10]] = True
+    rows = np.random.default_rng(1).integers(-100, 101, (50, 3))
+    rows[:20:2], rows[1:20:2] = -100, 100
+    rows[is_test] = [-120, 120, 0]
+    check(store, prepared(own(rows, np.arange(50) % 2), f"scale={scale}"), "uint8")
+
+
 def test_a_constant_column_is_zero(prepared, store, own):
     rows = np.random.default_rng(0).integers(0, 256, (50, 3))
     rows[:, 1] = 9
@@ -244,6 +254,15 @@ def test_a_source_that_breaks_off_publishes_nothing(configured, store):
         ingest(Broken(), store, "x")
     assert not store.exists("data/x/csv/train")
     assert list(Path(store.local("data/x/csv")).iterdir()) == []
+
+
+def test_a_source_with_fewer_rows_than_it_said_publishes_nothing(configured, store):
+    made = source("synthetic:10x5x2", configured())
+    whole = made.rows
+    made.rows = lambda split: iter([]) if split == "test" else whole(split)
+    with pytest.raises(DataError, match=r"synthetic:10x5x2 has 0 rows to test, but 2 are expected"):
+        ingest(made, store, "x")
+    assert not store.exists("data/x/csv/train")
 
 
 def test_a_normalized_file_that_is_no_longer_rows_is_not_packed(prepared, store, configured):

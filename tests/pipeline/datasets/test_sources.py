@@ -38,6 +38,7 @@ def test_whatever_makes_other_rows_makes_another_slug(configured, tmp_path):
         of(own, "csv.maximum=9"),
         of("mnist"),
         of("mnist", "scale=pixel"),
+        of("mnist", "csv.split_seed=1"),
         of("synthetic:10x5x2"),
         of("synthetic:10x5x3"),
         of("synthetic:10x5x2", "csv.split_seed=1"),
