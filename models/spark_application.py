@@ -103,6 +103,8 @@ class SparkApplication:
             "spark.executor.cores": str(r.cores),
             "spark.executor.extraJavaOptions": options["executor"],
             "spark.executor.memory": f"{r.memory_mib}m",
+            # Adaptive execution only adds jobs to the few queries here, which load the rows.
+            "spark.sql.adaptive.enabled": "false",
             "spark.local.dir": str(work / "local"),
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",

@@ -14,7 +14,7 @@ from store.errors import StoreError
 from store.protocol import Entry
 from store.publish import TEMPORARY, temporary_name, temporary_owner
 
-ABANDONED_SECONDS = 24 * 3600.0
+ABANDONED_SECONDS = 7 * 24 * 3600.0  # a session may be long; only a reused process id waits for this
 
 
 class LocalStore:

@@ -68,7 +68,7 @@ def browser() -> Iterator[Browser]:
 def mnist(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """The quick profile, shortened: what it printed, and its report."""
     folder = tmp_path_factory.mktemp("mnist")
-    shorter = settings(fractions="0.02", epochs="2", trials="1")
+    shorter = settings(fractions="0.02", epochs="2", trials="1", cores="1 2")
     done = yarnstick("run", "--run-id", "whole", *shorter, folder=folder)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout, folder / "store" / "runs" / "whole" / "report"

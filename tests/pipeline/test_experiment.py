@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 from dataclasses import replace
 from datetime import timedelta
@@ -115,16 +116,19 @@ def test_what_stops_a_run_stops_it_before_the_next_trial(
     shutil.copytree(finished.place.store / "data", place.store / "data")
     run = Experiment(configured, "R")
     run.begin()
-    trials = place.store / "runs" / "R" / "trials"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
 
-    def block(event: Event) -> None:
+    def no_file_can_grow(event: Event) -> None:
         if event.kind == "ended":
-            trials.write_text("a file where a directory has to be")
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
 
-    run.listener = block
-    with pytest.raises(StoreError, match="trials"):
-        run.measure(run.planned[0].spec)
-    with pytest.raises(StoreError, match="trials"):
+    run.listener = no_file_can_grow
+    try:
+        with pytest.raises(StoreError, match=r"outcome\.json cannot be written: File too large"):
+            run.measure(run.planned[0].spec)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with pytest.raises(StoreError, match=r"outcome\.json cannot be written: File too large"):
         run.measure(run.planned[1].spec)
     assert len(place.trained()) == 1
     run.abort()
@@ -152,3 +156,11 @@ def test_settings_that_are_no_object_are_a_sentence(text: str) -> None:
 
 def test_settings_are_an_object() -> None:
     assert parse_settings(json.dumps({"a.b": 1})) == {"a.b": 1}
+
+
+def test_what_an_invocation_published_is_done_for_it_whatever_another_measures(configured: Settings) -> None:
+    run = Experiment(configured, "R")
+    run.begin()
+    run.mark(PUBLISHED)
+    assert run.is_current(PUBLISHED)
+    assert not Experiment(configured, "R").is_current(PUBLISHED), "the next one has trials to measure"

@@ -63,11 +63,12 @@ def test_every_configuration_is_once_in_each_block() -> None:
 
 def test_the_order_is_shuffled_and_the_same_for_the_same_seed() -> None:
     lists = {"threads": "1 2 3 4 5 6 7 8", "trials": "5"}
-    orders = [tuple(each.spec.resources.threads for each in block) for block in blocks(planned(**lists))]
+    trials, others = planned(**lists), planned(**lists, seed=1)
+    orders = [tuple(each.spec.resources.threads for each in block) for block in blocks(trials)]
     assert len(set(orders)) > 1
     assert orders[0] != (1, 2, 3, 4, 5, 6, 7, 8)
-    assert planned(**lists) == planned(**lists)
-    assert planned(**lists) != planned(seed=1, **lists)
+    assert trials == planned(**lists)
+    assert [each.spec.resources.threads for each in trials] != [each.spec.resources.threads for each in others]
 
 
 def test_the_seed_of_a_trial_is_seed_plus_trial() -> None:
