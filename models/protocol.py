@@ -51,6 +51,7 @@ class Surroundings:
     spark_conf: dict[str, str]
     archives: Path  # event logs of this session's Spark applications
     class_archives: dict[str, str] = field(default_factory=dict)  # JVM options of driver and executor, or none
+    lets_jvms_end: bool = False  # by themselves: only then do they write a class archive
 
 
 class Platform(Protocol):

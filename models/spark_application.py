@@ -6,7 +6,6 @@ import os
 import shlex
 import sys
 import time
-import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 EXECUTORS_SECONDS = 120.0
 ITERATIONS = "iterations.log"
-PACKAGES = ("store", "models")  # what tasks on executors import
 # One BLAS thread a task slot: a multithreaded BLAS would make the sweep of cores a lie.
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
@@ -30,11 +28,12 @@ class SparkApplication:
         if resources.executors is None or resources.cores is None or resources.memory_mib is None:
             raise TrialError("a Spark trial needs executors, cores and memory_mib")
         self.resources = resources
+        self.work = surroundings.work
         self._event_logs = surroundings.archives
         self._iterations = surroundings.work / ITERATIONS
+        self._lets_jvms_end = surroundings.lets_jvms_end
         self.session = self._start(surroundings)
         self._wait_for_executors(resources.executors)
-        self.session.sparkContext.addPyFile(str(_own_code(surroundings.work)))
         self.startup_seconds = time.perf_counter() - began
 
     @property
@@ -62,18 +61,20 @@ class SparkApplication:
         return [end for end in ends if end >= since]
 
     def stop(self) -> None:
-        self.session.stop()
-        # The JVM would stay for the next session of this process, with the old one's settings.
+        """Nothing of a local cluster outlives its driver, so that is ended without ceremony, which would take seconds."""
         from pyspark import SparkContext
 
         gateway = SparkContext._gateway
-        if gateway is not None:
-            process = gateway.proc
+        if self._lets_jvms_end:
+            self.session.stop()
             gateway.shutdown()
-            process.stdin.close()
-            process.wait()
-        SparkContext._gateway = None
-        SparkContext._jvm = None
+        else:
+            gateway.proc.kill()
+        gateway.proc.stdin.close()
+        gateway.proc.wait()
+        # Else the next session of this process would look for the old one's JVM.
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+        type(self.session)._instantiatedSession = None
 
     def _start(self, surroundings: Surroundings) -> SparkSession:
         import pyspark
@@ -124,18 +125,6 @@ class SparkApplication:
                     f"lower executors, cores or memory_mib of the profile"
                 )
             time.sleep(0.05)
-
-
-def _own_code(work: Path) -> Path:
-    """Our packages as a zip that executors import from."""
-    archive = work / "yarnstick-code.zip"
-    if not archive.exists():
-        top = Path(__file__).parent.parent
-        with zipfile.ZipFile(archive, "w") as file:
-            for package in PACKAGES:
-                for source in sorted((top / package).rglob("*.py")):
-                    file.write(source, source.relative_to(top).as_posix())
-    return archive
 
 
 def _log4j(work: Path) -> Path:

@@ -75,6 +75,7 @@ def _rehearse(work: Path) -> None:
             spark_master="local-cluster",
             spark_conf={},
             archives=work / "eventlogs",
+            lets_jvms_end=True,
             class_archives={kind: _options("ArchiveClassesAtExit", work / f"{kind}.jsa") for kind in KINDS},
         ),
         parent=os.getpid(),

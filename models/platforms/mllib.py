@@ -16,13 +16,14 @@ from models.networks import accuracy, flatten, initial_weights, unflatten
 from models.protocol import Epoch, Surroundings
 from models.spark_application import SparkApplication
 from models.spec import FULL_BATCH_SOLVERS, TrialSpec
+from models.vectors import write_vectors
 from store.errors import TrialError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 BLOCK_ROWS = 128  # MLlib stacks about so many rows to one matrix
-ARROW_ROWS = 2048
+WHOLE_FILE_BYTES = 1 << 50
 EVENTS_SECONDS = 20.0
 CLOCKS_SHARE, CLOCKS_SECONDS = 0.02, 0.1
 CLOCK_STEP = 0.001  # of the event log's clock
@@ -68,19 +69,15 @@ class MLlib:
     def train(self, spec: TrialSpec, data: Dataset) -> Iterator[Epoch]:
         application = self._start(spec)
         context = application.session.sparkContext
-        context.setJobGroup(f"{spec.slug}:load", "yarnstick: load")
+        context.setJobGroup(spec.slug, "yarnstick")
         began = time.perf_counter()
-        rows = _load(application, spec, data)
-        try:
-            rows.count()
-            load_seconds = time.perf_counter() - began
-            context.setJobGroup(spec.slug, "yarnstick: fit")
-            fit = _fit(spec, data, rows)
-        finally:
-            rows.unpersist()
+        rows = _rows(application, spec, data)
+        prepared_seconds = time.perf_counter() - began
+        fit = _fit(spec, data, rows)
         jobs, seen = _jobs(EventLog(application.event_log), spec, fit)
         passes = [job for job in jobs if job.is_pass]
-        caching = sum(_ended(job) - job.began for job in jobs if not job.is_pass)
+        # Before its first pass a fit reads the rows, stacks them to blocks and caches those.
+        load_seconds = prepared_seconds + sum(_ended(job) - job.began for job in jobs if not job.is_pass)
         layers = unflatten(spec.network, fit.weights)
         spans = list(_epochs(spec, passes, fit, told=application.iterations(since=fit.began)))
         for number, span in enumerate(spans, 1):
@@ -97,7 +94,7 @@ class MLlib:
                 train_accuracy=_accuracy(layers, data, *data.read_train(spec.data_fraction)) if last else None,
                 test_accuracy=_accuracy(layers, data, *data.read_test()) if last else None,
                 startup_seconds=application.startup_seconds,
-                load_seconds=load_seconds + caching,
+                load_seconds=load_seconds,
                 bytes_read=data.train_bytes,
                 granted_executors=len(seen.executor_cores),
                 granted_cores=sum(seen.executor_cores.values()),
@@ -121,30 +118,21 @@ class MLlib:
         return self._application
 
 
-def _load(application: SparkApplication, spec: TrialSpec, data: Dataset) -> DataFrame:
-    """The chosen rows as MLlib's vectors, cached; each task reads its own span of the packed file."""
-    from pyspark.ml.functions import array_to_vector
+def _rows(application: SparkApplication, spec: TrialSpec, data: Dataset) -> DataFrame:
+    """The chosen rows as MLlib's vectors, each file one partition. MLlib caches what it makes of them by itself."""
+    from pyspark.ml.linalg import VectorUDT
+    from pyspark.sql.types import DoubleType, StructField, StructType
 
-    fraction = spec.data_fraction
-
-    def read(batches: Iterator[Any]) -> Iterator[Any]:
-        import pyarrow as pa
-
-        for batch in batches:
-            start = batch.column(0)[0].as_py()
-            features, labels = data.read_span(fraction, start, start + batch.num_rows)
-            values = data.values(features, "float64")
-            offsets = pa.array(np.arange(0, values.size + 1, data.columns, dtype=np.int32))
-            yield pa.RecordBatch.from_arrays(
-                [pa.array(labels.astype(np.float64)), pa.ListArray.from_arrays(offsets, pa.array(values.ravel()))],
-                ["label", "features"],
-            )
-
-    session = application.session
-    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(ARROW_ROWS))
-    frame = session.range(0, data.rows(fraction), 1, spec.resources.partitions)
-    frame = frame.mapInArrow(read, "label double, features array<double>")
-    return frame.select("label", array_to_vector(frame["features"]).alias("features")).cache()
+    partitions = spec.resources.partitions or 1
+    folder = application.work / f"vectors-{spec.data}-{spec.data_fraction}-{partitions}"
+    if not folder.exists():
+        write_vectors(data, fraction=spec.data_fraction, partitions=partitions, folder=folder)
+    conf = application.session.conf
+    # A file costs as much to open as a partition may hold: none is split, and no two are put together.
+    conf.set("spark.sql.files.maxPartitionBytes", str(WHOLE_FILE_BYTES))
+    conf.set("spark.sql.files.openCostInBytes", str(WHOLE_FILE_BYTES))
+    schema = StructType([StructField("label", DoubleType()), StructField("features", VectorUDT())])
+    return application.session.read.schema(schema).parquet(folder.as_uri())
 
 
 def _fit(spec: TrialSpec, data: Dataset, rows: DataFrame) -> Fit:
