@@ -7,7 +7,7 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from models.protocol import Surroundings
 from models.spec import Resources
@@ -61,10 +61,10 @@ class SparkApplication:
         return [end for end in ends if end >= since]
 
     def stop(self) -> None:
-        """Nothing of a local cluster outlives its driver, so that is ended without ceremony, which would take seconds."""
+        """Nothing of a local cluster outlives its driver, so that one is killed: a shutdown would take seconds."""
         from pyspark import SparkContext
 
-        gateway = SparkContext._gateway
+        gateway: Any = SparkContext._gateway
         if self._lets_jvms_end:
             self.session.stop()
             gateway.shutdown()

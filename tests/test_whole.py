@@ -1,4 +1,4 @@
-"""The whole, as a newcomer has it: real MNIST or one's own CSV, through Spark and torch, to a page in a real browser."""
+"""The whole, as a newcomer has it: real MNIST or one's own CSV, through Spark and torch, to a page in a browser."""
 
 from __future__ import annotations
 
