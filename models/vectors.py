@@ -1,7 +1,8 @@
-"""Rows in the form in which Spark keeps MLlib's vectors in Parquet: executors read them without Python or conversion."""
+"""Rows as Spark keeps MLlib's vectors in Parquet: executors read them without Python or conversion."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ def write_vectors(data: Dataset, *, fraction: float, partitions: int, folder: Pa
     """A fraction of train as one file a partition, equal in rows to one; in float64, as MLlib computes."""
     folder.mkdir(parents=True)
     bounds = np.linspace(0, data.rows(fraction), partitions + 1).astype(int).tolist()
-    for number, (start, stop) in enumerate(zip(bounds, bounds[1:], strict=False)):
+    for number, (start, stop) in enumerate(pairwise(bounds)):
         with pq.ParquetWriter(folder / f"part-{number:05d}.parquet", SCHEMA, compression="zstd") as writer:
             for low in range(start, stop, BLOCK_ROWS):
                 writer.write_batch(_batch(data, fraction, low, min(stop, low + BLOCK_ROWS)))
