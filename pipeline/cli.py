@@ -103,17 +103,20 @@ def run(
 @sentences
 def plan(profile: ProfileOption = "quick", store: StoreOption = None, set_: SetOption = None) -> None:
     """List the trials that a profile asks for; runs nothing."""
+    from pipeline.estimate import estimate
     from pipeline.experiment import Experiment
     from pipeline.progress import describe
 
     settings, _ = _settings(profile, store, set_)
-    planned = Experiment(settings, "plan").planned
+    experiment = Experiment(settings, "plan")
+    planned = experiment.planned
     for place, each in enumerate(planned, 1):
         status = f"not possible: {each.impossible}" if each.impossible else ""
         print(f"{place:4}  block {each.spec.trial}  {describe(each.spec)}  {status}".rstrip())
-    possible = sum(each.impossible is None for each in planned)
-    epochs = sum(each.spec.hyperparameters.epochs for each in planned if each.impossible is None)
-    print(f"{possible} of {len(planned)} trials can run here, {epochs} epochs in all")
+    possible = [each.spec for each in planned if each.impossible is None]
+    epochs = sum(spec.hyperparameters.epochs for spec in possible)
+    print(f"{len(possible)} of {len(planned)} trials can run here, {epochs} epochs in all")
+    print(estimate(experiment.store, possible))
 
 
 @app.command("report")
