@@ -12,21 +12,20 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from bench import data, quick, report, training
-from models.probes import OtherLoad, usable_cores
+from bench.load import LoadedError, Part, check_quiet, watched
+from models.probes import OtherLoad
 
-PARTS: dict[str, Callable[[Path], list[dict[str, Any]]]] = {
-    "training": training.rows,
-    "data": data.rows,
-    "report": lambda folder: report.ratios(),
+PARTS: dict[str, Part] = {
+    "training": watched(training.rows, "training"),
+    "data": watched(data.rows, "data"),
+    "report": watched(lambda folder: report.ratios(), "report"),
     "quick": quick.rows,
 }
 OUTPUT = Path(__file__).parent.parent / "build" / "bench.json"
-QUIET_SHARE = 0.05
 LOOK_SECONDS = 3.0
 LOADED = 3
 
@@ -37,20 +36,19 @@ def main(names: list[str]) -> int:
         print(f"Error: no benchmark {unknown[0]}; known are {', '.join(PARTS)}", file=sys.stderr)
         return 2
     results: list[dict[str, Any]] = []
-    load = OtherLoad(os.getpid())
-    time.sleep(LOOK_SECONDS)
-    if refusal := _loaded(load.cores(), "before the first benchmark"):
-        return refusal
-    with tempfile.TemporaryDirectory(prefix="yarnstick-bench-", dir=_room()) as folder:
-        for name in names or PARTS:
-            load = OtherLoad(os.getpid())
-            found = PARTS[name](Path(folder) / name)
-            if refusal := _loaded(load.cores(), f"while {name} ran"):
-                return refusal
-            for row in found:
-                print(_line(row), flush=True)
-            results += found
-    OUTPUT.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        load = OtherLoad(os.getpid())
+        time.sleep(LOOK_SECONDS)
+        check_quiet(load.cores(), "before the first benchmark")
+        with tempfile.TemporaryDirectory(prefix="yarnstick-bench-", dir=_room()) as folder:
+            for name in names or PARTS:
+                found = PARTS[name](Path(folder) / name)
+                for row in found:
+                    print(_line(row), flush=True)
+                results += found
+    except LoadedError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return LOADED
     OUTPUT.write_text(json.dumps(results, indent=1) + "\n")
     over = [row["name"] for row in results if row["bound"] is not None and row["ratio"] > row["bound"]]
     for name in over:
@@ -62,17 +60,6 @@ def _room() -> str:
     """Beside the build and not in a small /tmp: ten million rows take gigabytes."""
     OUTPUT.parent.mkdir(parents=True, exist_ok=True)
     return str(OUTPUT.parent)
-
-
-def _loaded(cores: float, when: str) -> int:
-    if cores <= QUIET_SHARE * usable_cores():
-        return 0
-    print(
-        f"Error: other processes used {cores:.2f} of {usable_cores()} cores {when}, more than {QUIET_SHARE:.0%}; "
-        f"a ratio measured now would be theirs. Stop them and run make bench again",
-        file=sys.stderr,
-    )
-    return LOADED
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from bench.load import check_quiet
 from models.ledger import EventLog
 
 TOP = Path(__file__).parent.parent
@@ -35,7 +36,9 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     # The machine's state is checked around it, and repeats for noise would measure the neighbours.
     subprocess.run([*command, "--run-id", "bench", "--set", "noisy_repeats=0"], cwd=TOP, check=True, stdout=sys.stderr)
     seconds = time.perf_counter() - began
-    records = pq.read_table(store / "runs/bench/report/epochs.parquet", columns=["seconds"])
+    records = pq.read_table(store / "runs/bench/report/epochs.parquet", columns=["seconds", "other_load"])
+    # Of the trials' own watch: a session's executors are killed with it, and their time is then nobody's.
+    check_quiet(pc.mean(records["other_load"]).as_py(), "while the quick profile ran")
     training = pc.sum(records["seconds"]).as_py() + sum(map(_last_pass, (store / "runs/bench/trials").iterdir()))
     return [
         {

@@ -1,0 +1,39 @@
+"""A ratio that was measured beside other people's work is theirs: on a loaded machine a benchmark refuses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from models.probes import OtherLoad, usable_cores
+
+QUIET_SHARE = 0.05
+
+Part = Callable[[Path], list[dict[str, Any]]]
+
+
+class LoadedError(Exception):
+    """The machine was not quiet."""
+
+
+def check_quiet(cores: float, when: str) -> None:
+    """`cores` are those that others used."""
+    if cores > QUIET_SHARE * usable_cores():
+        raise LoadedError(
+            f"other processes used {cores:.2f} of {usable_cores()} cores {when}, more than {QUIET_SHARE:.0%}; "
+            f"a ratio measured now would be theirs. Stop them and run make bench again"
+        )
+
+
+def watched(part: Part, name: str) -> Part:
+    """A part whose processes all end in good order, so that the machine's other load can be told from outside."""
+
+    def guarded(folder: Path) -> list[dict[str, Any]]:
+        load = OtherLoad(os.getpid())
+        found = part(folder)
+        check_quiet(load.cores(), f"while {name} ran")
+        return found
+
+    return guarded
