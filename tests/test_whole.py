@@ -6,10 +6,8 @@ import csv
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,22 +44,6 @@ def settings(**values: str) -> list[str]:
 def rows_of(report: Path) -> list[dict[str, str]]:
     with (report / "comparison.csv").open(newline="") as file:
         return list(csv.DictReader(file))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("no chromium on PATH")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(
-            executable_path=chromium,
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"],
-        )
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -20,12 +18,6 @@ from tests.report.made import BASELINE, QUICK, RUN, Made, ended, mllib, outcomes
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-CHROMIUM = shutil.which("chromium")
-FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--no-first-run",
-]  # fmt: skip
-
 
 def files(found: list[Outcome], **facts: Any) -> dict[str, bytes]:
     return report_files(records_table(found), run=replace(RUN, **facts), baseline=BASELINE)
@@ -34,18 +26,6 @@ def files(found: list[Outcome], **facts: Any) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def quick() -> dict[str, bytes]:
     return files(outcomes())
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("no chromium on PATH")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
-        browser.close()
 
 
 def opened(browser: Browser, found: dict[str, bytes], folder: Path, **context: Any) -> tuple[Page, list[str]]:
