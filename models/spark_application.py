@@ -106,6 +106,8 @@ class SparkApplication:
             "spark.executor.memory": f"{r.memory_mib}m",
             # Adaptive execution only adds jobs to the few queries here, which load the rows.
             "spark.sql.adaptive.enabled": "false",
+            # Compiling a query that runs once takes longer than it saves; gradient passes are no queries.
+            "spark.sql.codegen.wholeStage": "false",
             "spark.local.dir": str(work / "local"),
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
