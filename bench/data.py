@@ -17,10 +17,11 @@ import numpy as np
 
 from mapreduce.rows import to_csv
 from mapreduce.scaling import number_texts
-from pipeline.config import Settings, read_settings
+from pipeline.config import read_settings
 from pipeline.datasets.ingest import ingest
 from pipeline.datasets.normalize import find_range
 from pipeline.datasets.sources import source
+from pipeline.settings import Settings
 from store.local import LocalStore
 from store.publish import Staging
 

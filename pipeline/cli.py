@@ -15,9 +15,9 @@ import typer
 from store.errors import SettingError, YarnstickError
 
 if TYPE_CHECKING:
-    from pipeline.config import Settings
     from pipeline.experiment import Experiment
     from pipeline.progress import Progress
+    from pipeline.settings import Settings
 
 INTERRUPTED = 130
 

@@ -13,131 +13,16 @@ import types
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 from urllib.parse import unquote, urlsplit
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Struct
 
+from pipeline.settings import LARGEST, MAY_BE_EMPTY, SECTIONS, Profile, Settings, Url, attribute
 from store.errors import SettingError
 
-LARGEST = 2**31 - 1
-Whole = Annotated[int, Meta(ge=1, le=LARGEST)]
-Seed = Annotated[int, Meta(ge=0, le=LARGEST)]
-Positive = Annotated[float, Meta(gt=0)]
-Fraction = Annotated[float, Meta(gt=0, le=1)]
-Inner = Annotated[float, Meta(gt=0, lt=1)]
-Url = NewType("Url", str)  # of a store
 PACKAGED = Path(__file__).with_name("luigi.cfg")
-
-
-class Main(Struct, frozen=True, kw_only=True):
-    seed: Seed
-    scale: Literal["global", "pixel"]
-    machine: str
-    cache: Path
-    noisy_share: Inner
-    noisy_repeats: Annotated[int, Meta(ge=0, le=10)]
-    lease: Path | None
-
-
-class StoreSettings(Struct, frozen=True, kw_only=True):
-    url: Url
-
-
-class Baseline(Struct, frozen=True, kw_only=True):
-    platform: str
-    precision: str
-    threads: Whole
-
-
-class Csv(Struct, frozen=True, kw_only=True):
-    label: Literal["last", "first"]
-    header: bool
-    test_fraction: Inner
-    split_seed: Seed
-    classes: Annotated[int, Meta(ge=2)] | None
-    minimum: float | None
-    maximum: float | None
-    longest_line_bytes: Annotated[int, Meta(ge=1024)]
-
-
-class Mnist(Struct, frozen=True, kw_only=True):
-    path: Path | None
-    source_seconds: Positive
-
-
-class MapReduce(Struct, frozen=True, kw_only=True):
-    runner: Literal["inline", "local"]
-
-
-class Spark(Struct, frozen=True, kw_only=True):
-    master: Literal["local-cluster"]
-    conf: dict[str, str]
-
-
-class Profile(Struct, frozen=True, kw_only=True):
-    datasets: tuple[str, ...]
-    networks: tuple[str, ...]
-    platforms: tuple[str, ...]
-    solvers: tuple[Literal["gd", "l-bfgs", "sgd", "momentum", "adam"], ...]
-    learning_rates: tuple[Positive, ...]
-    executors: tuple[Whole, ...]
-    cores: tuple[Whole, ...]
-    memory_mib: tuple[Whole, ...]
-    threads: tuple[Whole, ...]
-    workers: tuple[Whole, ...]
-    partitions: tuple[Whole, ...]
-    batch_sizes: tuple[Whole | None, ...]
-    precisions: tuple[Literal["float64", "float32", "bfloat16"], ...]
-    gradients: tuple[Literal["autograd"], ...]
-    deploy_modes: tuple[Literal["client"], ...]
-    fractions: tuple[Fraction, ...]
-    epochs: Whole
-    trials: Whole
-    session: Literal["shared", "own"]
-
-
-SECTIONS: dict[str, type[Struct]] = {
-    "yarnstick": Main,
-    "yarnstick.store": StoreSettings,
-    "yarnstick.baseline": Baseline,
-    "yarnstick.csv": Csv,
-    "yarnstick.mnist": Mnist,
-    "yarnstick.mapreduce": MapReduce,
-    "yarnstick.spark": Spark,
-}
-# Lists that may be empty; of all others at least one value is needed.
-MAY_BE_EMPTY = {"workers", "partitions"}
-# What does not change a result may differ between two calls of one run.
-INCIDENTAL = {"yarnstick.cache", "yarnstick.lease", "yarnstick.store.url", "yarnstick.mnist.source_seconds"}
-
-
-class Settings(Struct, frozen=True, kw_only=True):
-    """All of luigi.cfg for one profile."""
-
-    profile_name: str
-    main: Main
-    store: StoreSettings
-    baseline: Baseline
-    csv: Csv
-    mnist: Mnist
-    mapreduce: MapReduce
-    spark: Spark
-    profile: Profile
-
-    def fingerprint(self) -> dict[str, Any]:
-        """Every setting that a result depends on, by its full name."""
-        sections = {f"profile.{self.profile_name}": self.profile}
-        sections |= {name: getattr(self, _attribute(name)) for name in SECTIONS}
-        return {
-            f"{section}.{key}": value
-            for section, values in sections.items()
-            for key, value in msgspec.json.decode(msgspec.json.encode(values, enc_hook=str)).items()
-            if f"{section}.{key}" not in INCIDENTAL
-        }
-
-
 BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
 PROFILE = re.compile(r"profile\..+")
 HEADER = re.compile(r"\[(?P<name>.+)\]")
@@ -304,13 +189,9 @@ def _settings(
     if named not in values:
         known = sorted(name.partition(".")[2] for name in values if name.startswith("profile."))
         raise SettingError(f"profile {profile!r} is not in luigi.cfg; known are {', '.join(known)}")
-    parts = {_attribute(name): _convert(name, kind, values[name]) for name, kind in SECTIONS.items()}
+    parts = {attribute(name): _convert(name, kind, values[name]) for name, kind in SECTIONS.items()}
     whole = _convert(named, Profile, values["profile.default"] | values[named])
     return msgspec.convert({"profile_name": profile, "profile": whole, **parts}, Settings)
-
-
-def _attribute(section: str) -> str:
-    return section.partition(".")[2] or "main"
 
 
 def _convert(section: str, kind: type[Struct], values: Mapping[str, Given]) -> Struct:

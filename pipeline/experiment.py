@@ -26,12 +26,13 @@ from models.probes import cpu_name, memory_mib, usable_cores
 from models.protocol import Surroundings
 from models.run import Event, Session
 from models.spec import TrialSpec
-from pipeline.config import Settings, read_settings_json
+from pipeline.config import read_settings_json
 from pipeline.datasets.pack import open_dataset
 from pipeline.datasets.sources import Source, dataset_slug, source
 from pipeline.launch import Launcher
 from pipeline.lease import lease_file, measuring_lease
 from pipeline.plan import Limits, Planned, Subject, plan
+from pipeline.settings import Settings
 from pipeline.trials import Trials
 from pipeline.warm import class_archives
 from store.errors import SettingError, StoreError, YarnstickError

@@ -10,7 +10,7 @@ from typing import Any
 
 from models.protocol import Platform, platform
 from models.spec import FULL_BATCH_SOLVERS, Hyperparameters, Network, Resources, TrialSpec
-from pipeline.config import Profile, Settings
+from pipeline.settings import Profile, Settings
 from store.errors import SettingError
 
 # Which part of a spec each list of a profile fills in.

@@ -16,7 +16,7 @@ from store.protocol import Store
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from pipeline.config import Settings
+    from pipeline.settings import Settings
 
 REPORT = "report"
 MERGED_FILES = ("epochs.parquet", "epochs.csv", "comparison.csv", "comparison.md")

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from mapreduce.ahead import ahead
 from mapreduce.rows import LARGEST_LABEL, WHOLE, Batch, Declared, Origin, quote, read_batches, scan, width
-from pipeline.config import Settings
 from pipeline.datasets.progress import Progress
 from pipeline.datasets.sources import Description, Split
+from pipeline.settings import Settings
 from store.errors import DataError, StoreError
 from store.local import LocalStore
 

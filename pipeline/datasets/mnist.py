@@ -25,10 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mapreduce.rows import Declared, Origin, byte_lines, parse, read_batches
-from pipeline.config import Settings
 from pipeline.datasets.idx import read_idx, read_idx_file
 from pipeline.datasets.progress import Progress
 from pipeline.datasets.sources import Description, Split
+from pipeline.settings import Settings
 from store.errors import DataError
 
 COLUMNS, CLASSES = 784, 10

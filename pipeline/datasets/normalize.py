@@ -13,8 +13,8 @@ from mrjob.step import StepFailedException
 from mapreduce.batch_job import BatchJob, failure
 from mapreduce.mr_normalize import MRNormalize
 from mapreduce.mr_pixel_range import MRPixelRange
-from pipeline.config import Settings
 from pipeline.datasets.sources import SPLITS
+from pipeline.settings import Settings
 from store.errors import DataError
 from store.manifest import MANIFEST, Manifest, read_manifest
 from store.protocol import Store

@@ -18,8 +18,8 @@ from mapreduce.ahead import ahead
 from mapreduce.rows import Batch, Declared, Origin, parse, read_batches
 from mapreduce.scaling import Scaling
 from models.dataset import Dataset
-from pipeline.config import Settings
 from pipeline.datasets.sources import SPLITS
+from pipeline.settings import Settings
 from store.errors import DataError
 from store.manifest import Manifest, read_manifest
 from store.protocol import Store

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol, get_args
 
-from pipeline.config import Settings
 from pipeline.datasets.progress import Progress
+from pipeline.settings import Settings
 from store.errors import SettingError
 from store.slug import slug
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from mapreduce.rows import byte_lines
-from pipeline.config import Settings
 from pipeline.datasets.sources import SPLITS, Description, Split
+from pipeline.settings import Settings
 from store.errors import SettingError
 
 BLOCK_ROWS = 4096

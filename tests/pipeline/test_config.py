@@ -13,14 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline.config import (
-    SECTIONS,
-    Profile,
-    Settings,
     has_own_configuration,
     overrides_json,
     read_settings,
     read_settings_json,
 )
+from pipeline.settings import SECTIONS, Profile, Settings
 from store.errors import SettingError
 
 PACKAGED = Path(__file__).parent.parent.parent / "luigi.cfg"

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from models.run import Event
-from pipeline.config import Settings, read_settings
+from pipeline.config import read_settings
 from pipeline.experiment import (
     PUBLISHED,
     Experiment,
@@ -25,6 +25,7 @@ from pipeline.experiment import (
     read_run,
     unfinished_run,
 )
+from pipeline.settings import Settings
 from store.errors import SettingError, StoreError
 from tests.pipeline.conftest import Finished
 from tests.pipeline.place import Place

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config import Settings, read_settings
+from pipeline.config import read_settings
 from pipeline.datasets.mnist import Mnist
 from pipeline.datasets.progress import Progress
+from pipeline.settings import Settings
 from store.local import LocalStore
 
 Make = Callable[..., Settings]

@@ -1,0 +1,129 @@
+"""The settings of one profile, typed and frozen: what luigi.cfg may hold, section by section."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, NewType
+
+import msgspec
+from msgspec import Meta, Struct
+
+LARGEST = 2**31 - 1
+Whole = Annotated[int, Meta(ge=1, le=LARGEST)]
+Seed = Annotated[int, Meta(ge=0, le=LARGEST)]
+Positive = Annotated[float, Meta(gt=0)]
+Fraction = Annotated[float, Meta(gt=0, le=1)]
+Inner = Annotated[float, Meta(gt=0, lt=1)]
+Url = NewType("Url", str)  # of a store
+
+
+class Main(Struct, frozen=True, kw_only=True):
+    seed: Seed
+    scale: Literal["global", "pixel"]
+    machine: str
+    cache: Path
+    noisy_share: Inner
+    noisy_repeats: Annotated[int, Meta(ge=0, le=10)]
+    lease: Path | None
+
+
+class StoreSettings(Struct, frozen=True, kw_only=True):
+    url: Url
+
+
+class Baseline(Struct, frozen=True, kw_only=True):
+    platform: str
+    precision: str
+    threads: Whole
+
+
+class Csv(Struct, frozen=True, kw_only=True):
+    label: Literal["last", "first"]
+    header: bool
+    test_fraction: Inner
+    split_seed: Seed
+    classes: Annotated[int, Meta(ge=2)] | None
+    minimum: float | None
+    maximum: float | None
+    longest_line_bytes: Annotated[int, Meta(ge=1024)]
+
+
+class Mnist(Struct, frozen=True, kw_only=True):
+    path: Path | None
+    source_seconds: Positive
+
+
+class MapReduce(Struct, frozen=True, kw_only=True):
+    runner: Literal["inline", "local"]
+
+
+class Spark(Struct, frozen=True, kw_only=True):
+    master: Literal["local-cluster"]
+    conf: dict[str, str]
+
+
+class Profile(Struct, frozen=True, kw_only=True):
+    datasets: tuple[str, ...]
+    networks: tuple[str, ...]
+    platforms: tuple[str, ...]
+    solvers: tuple[Literal["gd", "l-bfgs", "sgd", "momentum", "adam"], ...]
+    learning_rates: tuple[Positive, ...]
+    executors: tuple[Whole, ...]
+    cores: tuple[Whole, ...]
+    memory_mib: tuple[Whole, ...]
+    threads: tuple[Whole, ...]
+    workers: tuple[Whole, ...]
+    partitions: tuple[Whole, ...]
+    batch_sizes: tuple[Whole | None, ...]
+    precisions: tuple[Literal["float64", "float32", "bfloat16"], ...]
+    gradients: tuple[Literal["autograd"], ...]
+    deploy_modes: tuple[Literal["client"], ...]
+    fractions: tuple[Fraction, ...]
+    epochs: Whole
+    trials: Whole
+    session: Literal["shared", "own"]
+
+
+SECTIONS: dict[str, type[Struct]] = {
+    "yarnstick": Main,
+    "yarnstick.store": StoreSettings,
+    "yarnstick.baseline": Baseline,
+    "yarnstick.csv": Csv,
+    "yarnstick.mnist": Mnist,
+    "yarnstick.mapreduce": MapReduce,
+    "yarnstick.spark": Spark,
+}
+# Lists that may be empty; of all others at least one value is needed.
+MAY_BE_EMPTY = {"workers", "partitions"}
+# What does not change a result may differ between two calls of one run.
+INCIDENTAL = {"yarnstick.cache", "yarnstick.lease", "yarnstick.store.url", "yarnstick.mnist.source_seconds"}
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """All of luigi.cfg for one profile."""
+
+    profile_name: str
+    main: Main
+    store: StoreSettings
+    baseline: Baseline
+    csv: Csv
+    mnist: Mnist
+    mapreduce: MapReduce
+    spark: Spark
+    profile: Profile
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Every setting that a result depends on, by its full name."""
+        sections = {f"profile.{self.profile_name}": self.profile}
+        sections |= {name: getattr(self, attribute(name)) for name in SECTIONS}
+        return {
+            f"{section}.{key}": value
+            for section, values in sections.items()
+            for key, value in msgspec.json.decode(msgspec.json.encode(values, enc_hook=str)).items()
+            if f"{section}.{key}" not in INCIDENTAL
+        }
+
+
+def attribute(section: str) -> str:
+    """The field of `Settings` that holds a section."""
+    return section.partition(".")[2] or "main"
