@@ -15,29 +15,63 @@ FULL_BATCH_SOLVERS = ("gd", "l-bfgs")
 MINI_BATCH_SOLVERS = ("sgd", "momentum", "adam")
 SOLVERS = FULL_BATCH_SOLVERS + MINI_BATCH_SOLVERS
 SHAPE = re.compile(r"(\*|{0})(-{0})*-(\*|{0})".format("[1-9][0-9]{0,8}"))
+ACTIVATIONS = ("sigmoid", "relu", "tanh")
+OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:callable
+FORMS = "mlp:INPUTS-HIDDEN-...-CLASSES, as mlp:*-1024-*, perceptron:*-* or torch:MODULE:CALLABLE"
 PRECISIONS = ("float64", "float32", "bfloat16")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """A multilayer perceptron by its layer sizes: sigmoid hidden layers and softmax out, as MLlib's."""
+    """What is trained: a multilayer perceptron, or a user's own torch module.
 
-    sizes: tuple[int, ...]
+    Softmax is always taken of its last outputs. `activations` are those of the hidden layers, and where there is one
+    more, it is that of the outputs before softmax. Empty: sigmoid hidden layers, as MLlib has.
+    """
+
+    sizes: tuple[int, ...]  # inputs, hidden layers, classes; of a user's own only inputs and classes
+    activations: tuple[str, ...] = ()
+    source: str | None = None  # module:callable of a user's own
 
     @classmethod
     def parse(cls, name: str, *, inputs: int | None = None, classes: int | None = None) -> Network:
-        """`mlp:784-1024-10`; a `*` as first or last size is the dataset's own."""
-        kind, _, shape = name.partition(":")
-        if kind != "mlp" or not SHAPE.fullmatch(shape):
-            raise SettingError(
-                f"network {name!r} is not known; write mlp:INPUTS-HIDDEN-...-CLASSES, as in mlp:*-1024-*"
-            )
+        """`mlp:784-1024-10`, `mlp:784-100-50-10:relu,relu,tanh`, `perceptron:784-10`, `torch:module:callable`.
+
+        A `*` as first or last size is the dataset's own; so is all of a user's own network.
+        """
+        kind, _, rest = name.partition(":")
+        shape, colon, activations = rest.partition(":")
+        if kind == "torch" and OWN.fullmatch(rest):
+            return cls(sizes=(_size("*", inputs, name), _size("*", classes, name)), source=rest)
+        if kind not in ("mlp", "perceptron") or not SHAPE.fullmatch(shape) or (colon and not activations):
+            raise SettingError(f"network {_shown(name)} is not known; write {FORMS}")
         first, *hidden, last = shape.split("-")
-        return cls(sizes=(_size(first, inputs, name), *map(int, hidden), _size(last, classes, name)))
+        if kind == "perceptron" and hidden:
+            raise SettingError(
+                f"network {name!r}: a perceptron has two sizes, inputs and classes; an mlp may have more"
+            )
+        given = tuple(activations.split(",")) if activations else ()
+        if unknown := [each for each in given if each not in ACTIVATIONS]:
+            raise SettingError(
+                f"network {_shown(name)}: activation {_shown(unknown[0])} is not known; write {', '.join(ACTIVATIONS)}"
+            )
+        if given and len(given) not in (len(hidden), len(hidden) + 1):
+            raise SettingError(
+                f"network {name!r} has {len(hidden)} hidden layers and {len(given)} activations; write one for each "
+                f"hidden layer, and at most one more for the outputs"
+            )
+        if set(given) == {"sigmoid"} and len(given) == len(hidden):
+            given = ()
+        sizes = (_size(first, inputs, name), *map(int, hidden), _size(last, classes, name))
+        return cls(sizes=sizes, activations=given)
 
     @property
     def name(self) -> str:
-        return "mlp:" + "-".join(map(str, self.sizes))
+        if self.source is not None:
+            return f"torch:{self.source}"
+        kind = "mlp" if self.hidden else "perceptron"
+        name = f"{kind}:" + "-".join(map(str, self.sizes))
+        return f"{name}:{','.join(self.activations)}" if self.activations else name
 
     @property
     def inputs(self) -> int:
@@ -48,13 +82,32 @@ class Network:
         return self.sizes[-1]
 
     @property
-    def parameters(self) -> int:
+    def hidden(self) -> tuple[int, ...]:
+        return self.sizes[1:-1]
+
+    @property
+    def layer_activations(self) -> tuple[str | None, ...]:
+        """One for each layer of weights; None is the identity."""
+        named: tuple[str | None, ...] = self.activations or ("sigmoid",) * len(self.hidden)
+        return named if len(named) > len(self.hidden) else (*named, None)
+
+    @property
+    def parameters(self) -> int | None:
+        """None of a user's own: only its module knows."""
+        if self.source is not None:
+            return None
         return sum((left + 1) * right for left, right in zip(self.sizes, self.sizes[1:], strict=False))
 
-    def flop_per_row(self) -> int:
+    def flop_per_row(self) -> int | None:
         """Of one pass with its gradient; that of the input is not needed, so the first layer counts two thirds."""
+        if self.source is not None:
+            return None
         first, *rest = [left * right for left, right in zip(self.sizes, self.sizes[1:], strict=False)]
         return 4 * first + 6 * sum(rest)
+
+
+def _shown(text: str) -> str:
+    return repr(text) if text.isprintable() else ascii(text)
 
 
 def _size(text: str, own: int | None, name: str) -> int:

@@ -87,7 +87,7 @@ def test_different_configurations_have_different_slugs(one: TrialSpec, other: Tr
 
 def test_a_slug_never_changes() -> None:
     """A run of an older version goes on with the trials that are missing."""
-    assert SPEC.slug == "mllib-mlp-784-1024-10-gd-2x1-bddde79f-t1-a1"
+    assert SPEC.slug == "mllib-mlp-784-1024-10-gd-2x1-8dea023a-t1-a1"
 
 
 @pytest.mark.parametrize(
@@ -171,3 +171,39 @@ def test_parameters_and_work() -> None:
     assert network.flop_per_row() == 4 * 784 * 1024 + 6 * 1024 * 10
     assert 60_000 * network.flop_per_row() == pytest.approx(196e9, rel=0.01)
     assert (network.inputs, network.classes) == (784, 10)
+
+
+@pytest.mark.parametrize(
+    ("name", "canonical", "layers"),
+    [
+        ("mlp:7-5-3", "mlp:7-5-3", ("sigmoid", None)),
+        ("mlp:7-5-3:sigmoid", "mlp:7-5-3", ("sigmoid", None)),
+        ("mlp:7-5-4-3:relu,tanh", "mlp:7-5-4-3:relu,tanh", ("relu", "tanh", None)),
+        ("mlp:784-100-50-10:relu,relu,tanh", "mlp:784-100-50-10:relu,relu,tanh", ("relu", "relu", "tanh")),
+        ("mlp:*-5-*:sigmoid,sigmoid", "mlp:7-5-3:sigmoid,sigmoid", ("sigmoid", "sigmoid")),
+        ("perceptron:*-*", "perceptron:7-3", (None,)),
+        ("mlp:7-3", "perceptron:7-3", (None,)),
+        ("torch:my_nets.small:make", "torch:my_nets.small:make", (None,)),
+    ],
+)
+def test_a_network_by_its_name(name: str, canonical: str, layers: tuple[str | None, ...]) -> None:
+    network = Network.parse(name, inputs=7, classes=3)
+    assert network.name == canonical
+    assert network.layer_activations == layers
+    assert Network.parse(network.name, inputs=7, classes=3) == network
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("mlp:7-5-3:", "is not known"),
+        ("mlp:7-5-3:selu", "activation 'selu' is not known; write sigmoid, relu, tanh"),
+        ("mlp:7-5-3:relu,relu,relu", "has 1 hidden layers and 3 activations"),
+        ("perceptron:7-5-3", "a perceptron has two sizes"),
+        ("torch:nothing", "is not known"),
+        ("torch:os;x:y", "is not known"),
+    ],
+)
+def test_a_network_that_is_none_is_refused(name: str, reason: str) -> None:
+    with pytest.raises(SettingError, match=re.escape(reason)):
+        Network.parse(name, inputs=7, classes=3)
