@@ -1,11 +1,11 @@
 # Needs Python 3.11 or 3.12, Java 17 and make. PYTHON=... and JAVA_HOME choose among several; ARGS=... is handed on.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup run test check bench clean
+.PHONY: help setup run test check bench cluster-up cluster-down cluster-test clean
 export PYTHON JAVA_HOME
 
 help: ## list the targets
-	@while IFS= read -r line; do case $$line in [a-z]*:*'## '*) printf '%-8s %s\n' "$${line%%:*}" "$${line#*## }";; esac; done < Makefile
+	@while IFS= read -r line; do case $$line in [a-z]*:*'## '*) printf '%-12s %s\n' "$${line%%:*}" "$${line#*## }";; esac; done < Makefile
 
 # Older makes export nothing to $(shell).
 ask = PYTHON='$(PYTHON)' JAVA_HOME='$(JAVA_HOME)' ./setup.sh check
@@ -28,6 +28,15 @@ check: setup ## lint, format and types
 
 bench: setup ## the speed ratios, as a table and in build/bench.json
 	@.venv/bin/python -m bench $(ARGS)
+
+cluster-up: setup ## a real HDFS and YARN on this machine, NODES=2; needs Maven the first time
+	@.venv/bin/python -m cluster up $(if $(NODES),--nodes $(NODES)) $(ARGS)
+
+cluster-down: setup ## end it; the data stays in build/cluster
+	@.venv/bin/python -m cluster down
+
+cluster-test: setup ## tests/cluster, on a fresh cluster in a directory of its own
+	@.venv/bin/python -m cluster run --directory build/cluster-test $(if $(NODES),--nodes $(NODES)) -- .venv/bin/python -m pytest tests/cluster $(ARGS)
 
 clean: ## remove .venv and what tools leave; downloads and measured runs stay in build
 	@rm -rf .venv build/lib build/bdist.* *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -5,7 +5,8 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-PACKAGES = ["store", "mapreduce", "models", "models.platforms", "report", "pipeline", "pipeline.datasets"]
+PACKAGES = ["store", "mapreduce", "models", "models.platforms", "report", "pipeline"]
+PACKAGES += ["pipeline.checks", "pipeline.commands", "pipeline.datasets"]
 
 
 class BuildWithSettings(build_py):
@@ -44,6 +45,7 @@ setup(
         "msgspec",
         "numpy",
         "pandas<3",  # PySpark 4.3 warns on pandas 3
+        "pillow",
         "polars",
         "psutil",
         "pyarrow",
@@ -62,6 +64,6 @@ setup(
         "dask": ["dask", "distributed", "scikit-learn"],
         "sklearn": ["scikit-learn"],
         "kerberos": ["hdfs[kerberos]"],
-        "dev": ["hypothesis", "mypy", "playwright", "pre-commit", "pytest", "pytest-timeout", "ruff"],
+        "dev": ["hypothesis", "mypy", "orjson", "playwright", "pre-commit", "pytest", "pytest-timeout", "ruff"],
     },
 )

@@ -1,7 +1,7 @@
 """`make bench`: ratios of one run, as a table and in build/bench.json.
 
 Exit code 1 when one is over its bound, 3 on a loaded machine. `python -m bench NAME...` runs some of them: training,
-data, report, quick.
+data, report, replay, quick.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench import data, quick, report, training
+from bench import data, quick, replay, report, training
 from bench.load import LoadedError, Part, check_quiet, watched
 from models.probes import OtherLoad
 
@@ -23,6 +23,7 @@ PARTS: dict[str, Part] = {
     "training": watched(training.rows, "training"),
     "data": watched(data.rows, "data"),
     "report": watched(lambda folder: report.ratios(), "report"),
+    "replay": watched(replay.rows, "replay"),
     "quick": quick.rows,
 }
 OUTPUT = Path(__file__).parent.parent / "build" / "bench.json"

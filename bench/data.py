@@ -22,11 +22,13 @@ from pipeline.datasets.ingest import ingest
 from pipeline.datasets.normalize import find_range
 from pipeline.datasets.sources import source
 from pipeline.settings import Settings
+from store.errors import YarnstickError
 from store.local import LocalStore
 from store.publish import Staging
 
 TOP = Path(__file__).parent.parent
 REPEATS = 5
+IMAGE_REPEATS = 3
 SAMPLE_SECONDS = 0.05
 PACK_ROWS, PACK_COLUMNS = 10_000_000, 100
 PACK_BYTES = 12 << 30  # the disk that packing them takes
@@ -56,6 +58,21 @@ settings, store = read_settings("quick", overrides=["mapreduce.runner=inline"]),
 normalize(store, "x", settings)
 pack(store, "x", settings)
 """
+RAW_TO_PACKED = """
+import sys
+from pathlib import Path
+from pipeline.config import read_settings
+from pipeline.datasets.ingest import ingest
+from pipeline.datasets.normalize import find_range, normalize
+from pipeline.datasets.pack import pack
+from pipeline.datasets.sources import source
+from store.local import LocalStore
+settings, store = read_settings("quick", overrides=["mapreduce.runner=inline"]), LocalStore(Path(sys.argv[1]))
+ingest(source(sys.argv[2], settings), store, "x")
+find_range(store, "x", settings)
+normalize(store, "x", settings)
+pack(store, "x", settings)
+"""
 PACK = NORMALIZE_AND_PACK.replace('normalize(store, "x", settings)\n', "")
 
 Row = dict[str, Any]
@@ -74,7 +91,12 @@ def rows(folder: Path) -> list[Row]:
     folder.mkdir(parents=True, exist_ok=True)
     settings = read_settings("quick", overrides=["mapreduce.runner=inline"])
     try:
-        return [*range_job(folder, settings), *normalize_and_pack(folder, settings), *pack_memory(folder)]
+        return [
+            *range_job(folder, settings),
+            *normalize_and_pack(folder, settings),
+            *image_sets(folder, settings),
+            *pack_memory(folder),
+        ]
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -111,6 +133,30 @@ def normalize_and_pack(folder: Path, settings: Settings) -> list[Row]:
         runs["ours"].append(_run(["-c", NORMALIZE_AND_PACK, str(folder / "store")]))
         runs["polars"].append(_run(["-c", POLARS_PACK, str(folder)]))
     return [_row("normalize + pack: inline, MNIST / polars", runs["ours"], runs["polars"], bound=6.0)]
+
+
+def image_sets(folder: Path, settings: Settings) -> list[Row]:
+    """CIFAR-10 from raw to packed against MNIST, by the byte of CSV that each writes; nothing where it can't be had."""
+    names = {"cifar10": "cifar", "mnist": "mnist"}
+    try:
+        for name in names:
+            source(name, settings).fetch()  # what is measured begins with the raw files at hand
+    except YarnstickError as error:
+        print(f"no row for CIFAR-10: {error}", file=sys.stderr)
+        return []
+    runs: dict[str, list[Run]] = {name: [] for name in names}
+    written = {}
+    for _ in range(IMAGE_REPEATS):
+        for name, place in names.items():
+            root = folder / place
+            run = _run(["-c", RAW_TO_PACKED, str(root), name])
+            written[name] = sum(path.stat().st_size for path in root.glob("data/x/*/*/part-*[0-9]"))
+            runs[name].append(run)
+            shutil.rmtree(root)
+    row = _row("cifar10: raw to packed / mnist, by the byte of CSV", runs["cifar10"], runs["mnist"], bound=1.3)
+    row["ratio"] /= written["cifar10"] / written["mnist"]
+    memory = _memory_row("cifar10: memory of raw to packed / mnist", runs["cifar10"], runs["mnist"], bound=1.25)
+    return [row, memory]
 
 
 def pack_memory(folder: Path) -> list[Row]:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from bench.load import check_quiet
-from models.ledger import EventLog
+from models.event_log import EventLog
 
 TOP = Path(__file__).parent.parent
 RUN_SECONDS = 300.0

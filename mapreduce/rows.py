@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from store.errors import DataError
 
-BATCH_BYTES = 4 << 20
+BATCH_BYTES = 1 << 20
 LONGEST_LINE_BYTES = 16 << 20
 LARGEST_LABEL = 2**31 - 1
 BYTES = 256

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,21 @@ if TYPE_CHECKING:
     import torch
 
 Layer = tuple[NDArray[np.float64], NDArray[np.float64]]  # weights (outputs, inputs) and bias
+Values = NDArray[np.floating]
 EVALUATION_ROWS = 4096
+
+
+def _sigmoid(values: Values) -> Values:
+    with np.errstate(over="ignore"):  # of a large negative number, whose sigmoid is 0
+        return 1 / (1 + np.exp(-values))
+
+
+ACTIVATE: dict[str | None, Callable[[Values], Values]] = {
+    None: lambda values: values,
+    "sigmoid": _sigmoid,
+    "relu": lambda values: np.maximum(values, 0),
+    "tanh": np.tanh,
+}
 
 
 def initial_weights(network: Network, seed: int) -> list[Layer]:
@@ -41,16 +56,20 @@ def unflatten(network: Network, flat: NDArray[np.float64]) -> list[Layer]:
     return layers
 
 
-def accuracy(layers: list[Layer], features: NDArray[np.floating], labels: NDArray[np.int64]) -> float:
+def accuracy(
+    layers: list[Layer],
+    features: NDArray[np.floating],
+    labels: NDArray[np.int64],
+    *,
+    activations: tuple[str | None, ...],
+) -> float:
     """The share of rows whose largest output is their label; softmax does not change which is largest."""
     right = 0
     for start in range(0, len(features), EVALUATION_ROWS):
         values = features[start : start + EVALUATION_ROWS]
-        for weights, bias in layers[:-1]:
-            with np.errstate(over="ignore"):  # of a large negative number, whose sigmoid is 0
-                values = 1 / (1 + np.exp(-(values @ weights.T + bias)))
-        weights, bias = layers[-1]
-        right += int(np.count_nonzero((values @ weights.T + bias).argmax(1) == labels[start : start + EVALUATION_ROWS]))
+        for (weights, bias), activation in zip(layers, activations, strict=True):
+            values = ACTIVATE[activation](values @ weights.T + bias)
+        right += int(np.count_nonzero(values.argmax(1) == labels[start : start + EVALUATION_ROWS]))
     return right / len(features)
 
 
@@ -65,12 +84,13 @@ def to_torch(layers: list[Layer], *, device: torch.device, dtype: torch.dtype) -
     ]
 
 
-def logits(parameters: list[torch.Tensor], values: torch.Tensor) -> torch.Tensor:
-    """What softmax is taken of."""
+def logits(parameters: list[torch.Tensor], values: torch.Tensor, activations: tuple[str | None, ...]) -> torch.Tensor:
+    """What softmax is taken of; one activation a layer, None is the identity."""
     import torch
     from torch.nn.functional import linear
 
-    *hidden, (weights, bias) = zip(parameters[::2], parameters[1::2], strict=True)
-    for hidden_weights, hidden_bias in hidden:
-        values = torch.sigmoid(linear(values, hidden_weights, hidden_bias))
-    return linear(values, weights, bias)
+    for weights, bias, activation in zip(parameters[::2], parameters[1::2], activations, strict=True):
+        values = linear(values, weights, bias)
+        if activation is not None:
+            values = getattr(torch, activation)(values)
+    return values

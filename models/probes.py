@@ -1,20 +1,73 @@
-"""What the machine is and does besides us: processors, memory, other load, the speed of its matrix product."""
+"""What the machine is and does besides us: processors, memory, other load, the speed of its matrix product.
+
+`python -m models.probes SECONDS PRECISION:THREADS...` measures such speeds and prints them as JSON.
+"""
 
 from __future__ import annotations
 
 import os
 import platform
+import sys
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import psutil
+
+from models.spec import TrialSpec
 
 if TYPE_CHECKING:
     import torch
 
 PRODUCT_SIZE = 2048
+WARM_SIZE = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class PeakKey:
+    """What a peak is of."""
+
+    precision: str
+    threads: int
+
+    def __str__(self) -> str:
+        return f"{self.precision}:{self.threads}"
+
+    @classmethod
+    def parse(cls, text: str) -> PeakKey:
+        precision, _, threads = text.partition(":")
+        return cls(precision=precision, threads=int(threads))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peak:
+    """The best speed that a matrix product reached here."""
+
+    precision: str
+    threads: int
+    flops: float  # FLOP/s
+
+    @property
+    def key(self) -> PeakKey:
+        return PeakKey(precision=self.precision, threads=self.threads)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineProbes:
+    """What was measured of one machine before the trials of a run."""
+
+    machine: str
+    cpu: str
+    measured_at: datetime
+    other_load: float  # cores that others used meanwhile
+    peaks: tuple[Peak, ...]
+
+    def peak(self, precision: str | None, threads: int | None) -> float | None:
+        return next((p.flops for p in self.peaks if (p.precision, p.threads) == (precision, threads)), None)
 
 
 def usable_cores() -> int:
@@ -85,21 +138,56 @@ def _cpu_seconds(process: psutil.Process) -> float:
     return float(times.user + times.system + times.children_user + times.children_system)
 
 
-def product_flops(dtype: torch.dtype, *, threads: int, repeats: int = 8) -> float:
-    """The best speed of a 2048 x 2048 matrix product, in FLOP/s."""
+def peak_key(spec: TrialSpec, *, cores: int) -> PeakKey | None:
+    """Of the peak that a trial is held against, on a machine of so many cores; None where there is no such peak."""
+    total = spec.resources.total_cores
+    if total is None or spec.resources.device != "cpu" or spec.network.flop_per_row() is None:
+        return None
+    return PeakKey(precision=spec.hyperparameters.precision, threads=min(total, cores))
+
+
+def peak_keys(specs: Iterable[TrialSpec], *, precision: str, cores: int) -> list[PeakKey]:
+    """All that these trials need: each at its own precision, and at the baseline's to tell what precision costs."""
+    own = {key for spec in specs if (key := peak_key(spec, cores=cores)) is not None}
+    return sorted(own | {PeakKey(precision=precision, threads=key.threads) for key in own})
+
+
+def measure_peaks(keys: Iterable[PeakKey], *, seconds: float) -> list[Peak]:
+    """So many seconds for each. A precision that this torch does not know has no peak."""
+    import torch
+
+    found = []
+    for key in keys:
+        dtype = getattr(torch, key.precision, None)
+        if isinstance(dtype, torch.dtype):
+            flops = product_flops(dtype, threads=key.threads, seconds=seconds)
+            found.append(Peak(precision=key.precision, threads=key.threads, flops=flops))
+    return found
+
+
+def product_flops(dtype: torch.dtype, *, threads: int, repeats: int = 8, seconds: float | None = None) -> float:
+    """The best speed of a 2048 x 2048 matrix product, in FLOP/s; `seconds` are to be spent instead of `repeats`."""
     import torch
 
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
+        small = torch.rand(WARM_SIZE, WARM_SIZE).to(dtype)
+        torch.mm(small, small)  # starts the threads
         left = torch.rand(PRODUCT_SIZE, PRODUCT_SIZE).to(dtype)
         right = torch.rand(PRODUCT_SIZE, PRODUCT_SIZE).to(dtype)
         out = torch.empty(PRODUCT_SIZE, PRODUCT_SIZE, dtype=dtype)
-        best = float("inf")
-        for _ in range(repeats):
+        best, done, start = float("inf"), 0, time.perf_counter()
+        while done < repeats if seconds is None else not done or time.perf_counter() - start < seconds:
             began = time.perf_counter()
             torch.mm(left, right, out=out)
             best = min(best, time.perf_counter() - began)
+            done += 1
     finally:
         torch.set_num_threads(before)
     return 2 * PRODUCT_SIZE**3 / best
+
+
+if __name__ == "__main__":
+    measured = measure_peaks(map(PeakKey.parse, sys.argv[2:]), seconds=float(sys.argv[1]))
+    sys.stdout.buffer.write(msgspec.json.encode(measured) + b"\n")

@@ -37,6 +37,7 @@ class Epoch:
     granted_executors: int | None = None
     granted_cores: int | None = None
     blas: str | None = None
+    parameters: int | None = None  # of a user's own network, which only its module knows
     note: str | None = None  # what a reader has to know, as that two clocks disagree
     tainted: str | None = None  # why this trial cannot be ranked, as a lost executor
 
@@ -76,6 +77,8 @@ class Platform(Protocol):
 
 BUILT_IN = {
     "mllib": "models.platforms.mllib:MLlib",
+    "mllib-logistic": "models.platforms.mllib_logistic:MLlibLogistic",
+    "numpy": "models.platforms.scratch:Scratch",
     "torch-cpu": "models.platforms.torch_cpu:TorchCpu",
     "torch-cuda": "models.platforms.torch_cuda:TorchCuda",
 }

@@ -69,6 +69,8 @@ class EpochRecord:
     serialization: float | None = None
     driver: float | None = None
     other: float | None = None
+    floor_seconds: float | None = None  # this epoch's arithmetic at the speed of this machine's matrix product
+    peak_flops: float | None = None  # that speed, at the same precision with as many cores, in FLOP/s
 
     # Quality: loss is at the weights before the epoch's update for full-batch solvers.
     loss: float | None = None

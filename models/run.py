@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from models.dataset import Dataset
-from models.probes import OtherLoad, cpu_name
+from models.probes import OtherLoad, Peak, cpu_name, peak_key, usable_cores
 from models.protocol import Epoch, Platform, Surroundings, platform
 from models.record import COLUMNS, EpochRecord
 from models.spec import TrialSpec
@@ -51,6 +51,7 @@ class Session:
     datasets: dict[str, Dataset]  # by the slug of their data
     surroundings: Surroundings
     parent: int  # ends with it
+    peaks: tuple[Peak, ...] = ()  # of the machine's matrix product, for the floor of every epoch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +135,7 @@ def _trial(spec: TrialSpec, session: Session, platforms: dict[str, Platform]) ->
                 note = note or epoch.note
                 if epoch.tainted:
                     outcome, reason = "tainted", epoch.tainted
-                yield Event(kind="epoch", slug=spec.slug, record=_epoch_record(base, epoch))
+                yield Event(kind="epoch", slug=spec.slug, record=_epoch_record(spec, base, epoch))
                 if epoch.loss is not None and not math.isfinite(epoch.loss):
                     outcome, reason = "diverged", f"diverged at epoch {epoch.epoch}"
                     break
@@ -168,12 +169,31 @@ def _record(spec: TrialSpec, session: Session) -> EpochRecord:
         versions=json.dumps(_versions()),
         commit=session.commit,
         started_at=datetime.now(UTC),
+        peak_flops=_peak_flops(spec, session.peaks),
     )
 
 
-def _epoch_record(base: EpochRecord, epoch: Epoch) -> EpochRecord:
-    measured: dict[str, Any] = {name: getattr(epoch, name) for name in MEASURED} | epoch.ledger
-    return replace(base, **measured, warmup=epoch.epoch == 1, tainted=epoch.tainted is not None)
+def _epoch_record(spec: TrialSpec, base: EpochRecord, epoch: Epoch) -> EpochRecord:
+    # What a platform does not say stays as it is known without it, as the number of parameters.
+    measured: dict[str, Any] = {name: value for name in MEASURED if (value := getattr(epoch, name)) is not None}
+    return replace(
+        base,
+        **(measured | epoch.ledger),
+        floor_seconds=_floor_seconds(spec, epoch, base.peak_flops),
+        warmup=epoch.epoch == 1,
+        tainted=epoch.tainted is not None,
+    )
+
+
+def _peak_flops(spec: TrialSpec, peaks: tuple[Peak, ...]) -> float | None:
+    key = peak_key(spec, cores=usable_cores())
+    return next((peak.flops for peak in peaks if peak.key == key), None)
+
+
+def _floor_seconds(spec: TrialSpec, epoch: Epoch, peak_flops: float | None) -> float | None:
+    """An epoch of several passes does their arithmetic several times."""
+    flop = spec.network.flop_per_row()
+    return None if flop is None or peak_flops is None else epoch.samples * flop / peak_flops
 
 
 def _versions() -> dict[str, str]:

@@ -6,6 +6,8 @@ import os
 import shlex
 import sys
 import time
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,12 @@ EXECUTORS_SECONDS = 120.0
 ITERATIONS = "iterations.log"
 # One BLAS thread a task slot: a multithreaded BLAS would make the sweep of cores a lie.
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+# One row a task slot. MLlib takes the same choice of this library; a process tells one executor from another.
+ASK_BLAS = """
+SELECT concat(reflect('java.lang.ProcessHandle', 'current'), '@', reflect('java.net.InetAddress', 'getLocalHost')) jvm,
+       reflect('dev.ludovic.netlib.blas.BLAS', 'getInstance') blas
+FROM range(0, {slots}, 1, {slots})
+"""
 
 
 class SparkApplication:
@@ -31,6 +39,7 @@ class SparkApplication:
         self.work = surroundings.work
         self._event_logs = surroundings.archives
         self._iterations = surroundings.work / ITERATIONS
+        self._blas: str | None = None
         self._lets_jvms_end = surroundings.lets_jvms_end
         self.session = self._start(surroundings)
         self._wait_for_executors(resources.executors)
@@ -47,10 +56,16 @@ class SparkApplication:
         return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1
 
     def blas(self) -> str:
-        """What MLlib multiplies matrices with, as the driver finds it; executors have the same flags."""
-        linalg = self.session.sparkContext._jvm.org.apache.spark.ml.linalg  # type: ignore[union-attr]
-        scala_object = getattr(getattr(linalg, "BLAS$"), "MODULE$")
-        return str(scala_object.nativeBLAS().getClass().getSimpleName())
+        """What MLlib multiplies matrices with, as every executor's JVM says: `VectorBLAS`, or each with its share."""
+        if self._blas is None:
+            self._blas = told_blas(self._asked_blas(), executors=self.executors())
+        return self._blas
+
+    def _asked_blas(self) -> list[tuple[str, str]]:
+        """Of each slot the JVM that answered, and its answer: reflection in SQL gets there without Python."""
+        slots = (self.resources.executors or 1) * (self.resources.cores or 1)
+        self.session.sparkContext.setJobGroup("blas", "yarnstick")  # a job of no trial
+        return [(str(row.jvm), str(row.blas)) for row in self.session.sql(ASK_BLAS.format(slots=slots)).collect()]
 
     def iterations(self, *, since: float) -> list[float]:
         """When l-bfgs said that it had done an iteration, in seconds of the driver's wall clock."""
@@ -104,6 +119,8 @@ class SparkApplication:
             "spark.executor.cores": str(r.cores),
             "spark.executor.extraJavaOptions": options["executor"],
             "spark.executor.memory": f"{r.memory_mib}m",
+            # Of a vectored read Spark counts next to nothing as bytes read.
+            "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
             # Adaptive execution only adds jobs to the few queries here, which load the rows.
             "spark.sql.adaptive.enabled": "false",
             # Compiling a query that runs once takes longer than it saves; gradient passes are no queries.
@@ -127,6 +144,15 @@ class SparkApplication:
                     f"lower executors, cores or memory_mib of the profile"
                 )
             time.sleep(0.05)
+
+
+def told_blas(answers: Iterable[tuple[str, str]], *, executors: int) -> str:
+    """`VectorBLAS`; `JNIBLAS (1 of 2 executors), VectorBLAS (1 of 2 executors)`; and whether some were not asked."""
+    named = {jvm: answer.rpartition(".")[2].partition("@")[0] for jvm, answer in answers}
+    names = Counter(named.values())
+    if len(names) == 1 and len(named) >= executors:
+        return next(iter(names))
+    return ", ".join(f"{name} ({count} of {executors} executors)" for name, count in sorted(names.items()))
 
 
 def _log4j(work: Path) -> Path:

@@ -19,6 +19,7 @@ ACTIVATIONS = ("sigmoid", "relu", "tanh")
 OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:callable
 FORMS = "mlp:INPUTS-HIDDEN-...-CLASSES, as mlp:*-1024-*, perceptron:*-* or torch:MODULE:CALLABLE"
 PRECISIONS = ("float64", "float32", "bfloat16")
+UNKNOWN = "unknown"  # the network of a log that does not tell it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ class Network:
     more, it is that of the outputs before softmax. Empty: sigmoid hidden layers, as MLlib has.
     """
 
-    sizes: tuple[int, ...]  # inputs, hidden layers, classes; of a user's own only inputs and classes
+    sizes: tuple[int, ...]  # inputs, hidden layers, classes; of a user's own only inputs and classes; empty: unknown
     activations: tuple[str, ...] = ()
     source: str | None = None  # module:callable of a user's own
 
@@ -69,6 +70,8 @@ class Network:
     def name(self) -> str:
         if self.source is not None:
             return f"torch:{self.source}"
+        if not self.sizes:
+            return UNKNOWN
         kind = "mlp" if self.hidden else "perceptron"
         name = f"{kind}:" + "-".join(map(str, self.sizes))
         return f"{name}:{','.join(self.activations)}" if self.activations else name
@@ -94,13 +97,13 @@ class Network:
     @property
     def parameters(self) -> int | None:
         """None of a user's own: only its module knows."""
-        if self.source is not None:
+        if self.source is not None or not self.sizes:
             return None
         return sum((left + 1) * right for left, right in zip(self.sizes, self.sizes[1:], strict=False))
 
     def flop_per_row(self) -> int | None:
         """Of one pass with its gradient; that of the input is not needed, so the first layer counts two thirds."""
-        if self.source is not None:
+        if self.source is not None or not self.sizes:
             return None
         first, *rest = [left * right for left, right in zip(self.sizes, self.sizes[1:], strict=False)]
         return 4 * first + 6 * sum(rest)

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch.nn.functional import cross_entropy
 
-from models.networks import Layer, logits, to_torch
-from models.spec import Hyperparameters
+from models.gradients import Forward, gradient
+from models.spec import Hyperparameters, Network
 
 # A full batch in one piece falls out of the processor's cache; the sum over chunks is the same gradient.
 CHUNK_ROWS = 2048
@@ -29,27 +28,38 @@ class Done:
 class Training:
     """Weights, their optimizer, and one `epoch()` after the other.
 
-    bfloat16 keeps its weights in float32 and casts them once for every gradient.
+    Weights may be kept finer than the values are: they are cast once for every gradient.
     """
 
     def __init__(
         self,
         *,
-        initial: list[Layer],
+        network: Network,
+        parameters: list[torch.Tensor],
+        forward: Forward,
         hyperparameters: Hyperparameters,
         values: torch.Tensor,
         labels: torch.Tensor,
         seed: int,
     ) -> None:
+        self.parameters = parameters
+        self._forward = forward
+        self._gradients = gradient(hyperparameters.gradient, network=network, forward=forward)
         self._dtype = values.dtype
         self._values = values
         self._labels = labels
         self._batch_size = hyperparameters.batch_size
-        master = torch.float32 if self._dtype == torch.bfloat16 else self._dtype
-        self.parameters = to_torch(initial, device=values.device, dtype=master)
         self._optimizer = _optimizer(self.parameters, hyperparameters)
         self._shuffle = torch.Generator().manual_seed(seed)
         self._last: tuple[torch.Tensor, torch.Tensor] | None = None
+
+    def prepare(self) -> None:
+        """Find a gradient of each number of rows that an epoch will ask for, and drop it: that compiles it."""
+        rows = len(self._labels)
+        batch = min(self._batch_size or rows, rows)
+        sizes = {chunk for size in (batch, rows % batch) for chunk in (min(CHUNK_ROWS, size), size % CHUNK_ROWS)}
+        for size in sizes - {0}:
+            self._gradient(self._values[:size], self._labels[:size])
 
     def epoch(self) -> Done:
         if self._batch_size is not None:
@@ -64,13 +74,14 @@ class Training:
         with torch.no_grad():
             weights = self._cast()
             right = sum(
-                (logits(weights, some).argmax(1) == known).sum()
+                (self._forward(weights, some).argmax(1) == known).sum()
                 for some, known in zip(values.split(CHUNK_ROWS), labels.split(CHUNK_ROWS), strict=True)
             )
         return float(right) / len(labels)
 
     def _cast(self) -> list[torch.Tensor]:
-        return [each.detach().to(self._dtype).requires_grad_() for each in self.parameters]
+        """The weights at the precision of the values."""
+        return [each.detach().to(self._dtype) for each in self.parameters]
 
     def _gradient(self, values: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """Put the mean gradient over all rows into the parameters' `grad`; the mean loss."""
@@ -78,10 +89,7 @@ class Training:
         sums = [torch.zeros_like(each) for each in self.parameters]
         total = torch.zeros((), device=values.device, dtype=sums[0].dtype)
         for some, known in zip(values.split(CHUNK_ROWS), labels.split(CHUNK_ROWS), strict=True):
-            loss = cross_entropy(logits(weights, some).to(sums[0].dtype), known, reduction="sum")
-            for part, gradient in zip(sums, torch.autograd.grad(loss, weights), strict=True):
-                part += gradient
-            total += loss.detach()
+            total += self._gradients.add(weights, some, known, sums=sums)
         for each, part in zip(self.parameters, sums, strict=True):
             each.grad = part.div_(len(labels))
         return total / len(labels)

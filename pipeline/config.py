@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from pipeline.settings import LARGEST, MAY_BE_EMPTY, SECTIONS, Profile, Settings, Url, attribute
+from store.addresses import SCHEMES, checked_url
 from store.errors import SettingError
 
 PACKAGED = Path(__file__).with_name("luigi.cfg")
@@ -66,17 +67,45 @@ def has_own_configuration() -> bool:
     return Path("luigi.cfg").is_file() or bool(os.environ.get("LUIGI_CONFIG_PATH"))
 
 
-def _layers() -> dict[str, dict[str, Given]]:
-    values: dict[str, dict[str, Given]] = {}
-    layers = [(packaged_file(), Path.cwd())]  # the relative paths of the packaged file are the working directory's
-    if Path("luigi.cfg").is_file():
-        layers.append((Path("luigi.cfg").absolute(), Path.cwd()))
+def shipped_settings(profile: str) -> Settings:
+    """As the packaged file alone has them; a profile that it does not have is its default by another name."""
+    layers = _layers(own=False)
+    layers.setdefault(f"profile.{profile}", {})
+    return _settings(profile, layers, [], origin="", store=None)
+
+
+def settings_files() -> list[tuple[Path, Path]]:
+    """The user's own, the last of which wins, each with the directory from which its relative paths count."""
+    files = [(Path("luigi.cfg").absolute(), Path.cwd())] if Path("luigi.cfg").is_file() else []
     if named := os.environ.get("LUIGI_CONFIG_PATH"):
         path = Path(named).absolute()
         if not path.is_file():
             raise SettingError(f"LUIGI_CONFIG_PATH={named}: no such file")
-        layers.append((path, path.parent))
-    for path, folder in layers:
+        files.append((path, path.parent))
+    return files
+
+
+def profile_names() -> list[str]:
+    return sorted(name.partition(".")[2] for name in _layers() if name.startswith("profile."))
+
+
+def setting_names() -> list[str]:
+    """Every section.key that `--set` takes, without the `yarnstick.` that may be left out."""
+    profiles = [f"profile.{name}.{key}" for name in profile_names() for key in _hints("profile.")]
+    ours = [f"{section}.{key}".removeprefix("yarnstick.") for section in SECTIONS for key in _hints(section)]
+    return sorted([*profiles, *ours])
+
+
+def setting_type(name: str) -> Any:
+    """What may be written into a setting, as its type; None of one that is not known."""
+    section, key = _place(name)
+    return _hints(section).get(key) if section in SECTIONS or PROFILE.fullmatch(section) else None
+
+
+def _layers(*, own: bool = True) -> dict[str, dict[str, Given]]:
+    values: dict[str, dict[str, Given]] = {}
+    # The relative paths of the packaged file are the working directory's.
+    for path, folder in [(packaged_file(), Path.cwd()), *(settings_files() if own else [])]:
         content, sections = _read_file(path)
         for section, keys in sections.items():
             for key, text in keys.items():
@@ -259,7 +288,7 @@ def _described(hint: Any) -> str:
     if origin is dict:
         return 'a JSON object of texts, as in {"spark.ui.port": "4050"}'
     if hint is Url:
-        return "a directory or file:///..."
+        return "a directory, file:///..., hdfs://NAME/path, webhdfs://host:port/path or swebhdfs://host:port/path"
     name = {int: "a whole number", float: "a finite number", bool: "true or false", Path: "a path"}.get(plain, "a text")
     limits = [
         f"{word} {limit:g}"
@@ -293,8 +322,10 @@ def _item(key: str, item: Any, given: Given) -> Any:
 
 
 def _store_url(text: str, given: Given) -> str:
-    """A directory as a file:// address, with a relative path made absolute."""
+    """A directory as a file:// address, with a relative path made absolute; an address of HDFS in its one spelling."""
     address = urlsplit(text)
+    if address.scheme in SCHEMES:
+        return checked_url(text)
     if len(address.scheme) > 1:
         if address.scheme != "file" or address.netloc not in ("", "localhost"):
             raise ValueError("not an address of ours")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from models.outcome import Outcome
 from models.spec import TrialSpec
 from pipeline.trials import Trials
 from report.words import counted, seconds
+from store.errors import YarnstickError
 from store.protocol import Store
 
 
@@ -31,7 +33,7 @@ class Estimate:
 
 
 def estimate(store: Store, specs: Iterable[TrialSpec]) -> Estimate:
-    took = _last_times(store)
+    took = last_times(store)
     known, core_hours, unknown = 0.0, 0.0, set()
     for spec in specs:
         duration = took.get(spec.configuration)
@@ -43,15 +45,21 @@ def estimate(store: Store, specs: Iterable[TrialSpec]) -> Estimate:
     return Estimate(seconds=known, core_hours=core_hours, unknown=len(unknown))
 
 
-def _last_times(store: Store) -> dict[str, float]:
-    """Seconds of the last trial of each configuration: start-up, load and epochs."""
-    found: dict[str, tuple[str, float]] = {}
+def last_times(store: Store) -> dict[str, float]:
+    """Seconds of the last trial of each configuration in any run of a store: start-up, load and epochs."""
+    outcomes: list[Outcome] = []
     for run in store.list("runs"):
-        trials = Trials(store, f"runs/{run.name}/trials", invocation="", noisy_repeats=0)
-        for outcome in trials.outcomes():
-            when = str(outcome.records[0].started_at)
-            if outcome.outcome == "ok" and when >= found.get(outcome.spec.configuration, ("", 0.0))[0]:
-                found[outcome.spec.configuration] = (when, _seconds(outcome))
+        with suppress(YarnstickError):  # what is damaged is told by the command that needs it
+            outcomes += Trials(store, f"runs/{run.name}/trials", invocation="", noisy_repeats=0).outcomes()
+    return times_of(outcomes)
+
+
+def times_of(outcomes: Iterable[Outcome]) -> dict[str, float]:
+    found: dict[str, tuple[str, float]] = {}
+    for outcome in outcomes:
+        when = str(outcome.records[0].started_at)
+        if outcome.outcome == "ok" and when >= found.get(outcome.spec.configuration, ("", 0.0))[0]:
+            found[outcome.spec.configuration] = (when, _seconds(outcome))
     return {configuration: duration for configuration, (_, duration) in found.items()}
 
 

@@ -17,26 +17,29 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from socket import gethostname
 from typing import Any, TypeVar
-from urllib.parse import unquote, urlsplit
 
 import msgspec
 
 from models.outcome import Outcome
-from models.probes import cpu_name, memory_mib, usable_cores
+from models.probes import Peak, cpu_name, memory_mib, peak_keys, usable_cores
 from models.protocol import Surroundings
 from models.run import Event, Session
 from models.spec import TrialSpec
+from pipeline.budget import Budget
 from pipeline.config import read_settings_json
 from pipeline.datasets.pack import open_dataset
 from pipeline.datasets.sources import Source, dataset_slug, source
+from pipeline.estimate import last_times, times_of
 from pipeline.launch import Launcher
-from pipeline.lease import lease_file, measuring_lease
+from pipeline.lease import StillHeldError, lease_file, measuring_lease
+from pipeline.opening import open_store
+from pipeline.peaks import Probing, machine_peaks
 from pipeline.plan import Limits, Planned, Subject, plan
+from pipeline.presence import Presence
 from pipeline.settings import Settings
 from pipeline.trials import Trials
 from pipeline.warm import class_archives
-from store.errors import SettingError, StoreError, YarnstickError
-from store.local import LocalStore
+from store.errors import SettingError, StoreError, UnfinishedError, YarnstickError
 from store.protocol import Store
 from store.slug import slug
 
@@ -80,10 +83,12 @@ class Experiment:
     def __init__(self, settings: Settings, run_id: str) -> None:
         self.settings = settings
         self.run_id = check_run_id(run_id)
-        self.store = open_store(settings.store.url)
+        self.store = open_store(settings)
         self.path = f"runs/{run_id}"
         self.invocation = uuid.uuid4().hex
         self.listener: Callable[[Event], None] = lambda event: None
+        self.budget: Budget | None = None
+        self.ended_early: str | None = None  # why trials are left to another invocation
         self._marked: set[str] = set()
         self._broken: YarnstickError | None = None  # why nothing more can be measured, as a full disk
         self.trials = Trials(
@@ -107,6 +112,14 @@ class Experiment:
             for about in (each.description(),)
         ]
         return plan(self.settings, subjects, self.limits)
+
+    @cached_property
+    def _presence(self) -> Presence:
+        return Presence(self.store, self.path)
+
+    @cached_property
+    def _earlier_times(self) -> dict[str, float]:
+        return last_times(self.store)
 
     @cached_property
     def limits(self) -> Limits:
@@ -134,6 +147,7 @@ class Experiment:
                 class_archives=class_archives(main.cache),
             ),
             parent=os.getpid(),
+            peaks=self._peaks(),
         )
         made = Launcher(
             session=session,
@@ -145,14 +159,28 @@ class Experiment:
         atexit.register(made.abort)  # where an error ended the run before its last trial
         return made
 
+    def _peaks(self) -> tuple[Peak, ...]:
+        main, begun = self.settings.main, self.begin()
+        how = Probing(
+            machine=begun.machine,
+            cpu=cpu_name(),
+            seconds=main.probe_seconds,
+            noisy_cores=main.noisy_share * self.limits.cores,
+            repeats=main.noisy_repeats,
+        )
+        possible = [each.spec for each in self.planned if not each.impossible]
+        keys = peak_keys(possible, precision=self.settings.baseline.precision, cores=self.limits.cores)
+        return machine_peaks(self.store, self.path, keys, how=how)
+
     def begin(self) -> RunFile:
-        """Write down what this run is made with, or check that it is the same as before."""
+        """Write down what this run is made with, or check that it is the same as before; and that we are at it."""
         found = read_run(self.store, self.run_id)
         if found is None:
             found = self._run_file()
             self.store.write(f"{self.path}/{RUN}", msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
             self.store.collect()
         self.check_same(found)
+        self._presence.announce()
         return found
 
     def check_same(self, found: RunFile) -> None:
@@ -185,19 +213,52 @@ class Experiment:
         lease = lease_file(self.settings.main.lease)
         if self._broken is not None:
             raise self._broken
+        patience = None if self.budget is None else max(0.0, self.budget.left())
         try:
-            with measuring_lease(lease, waiting=lambda: log.info(WAITING, lease)):
+            with measuring_lease(lease, waiting=lambda: log.info(WAITING, lease), patience=patience):
                 # Asked only now: while this one waited, another process may have measured it.
                 while (attempt := self.trials.needs(spec)) is not None:
+                    if self._ends_before(attempt):
+                        return
                     position = len(self.trials.outcomes()) + 1
                     if impossible:
                         measured = self.launcher.impossible(attempt, impossible, position=position)
                     else:
                         measured = self.launcher.measure(attempt, position=position)
                     self.trials.publish(measured.outcome, events=measured.events, logs=measured.logs)
+        except StillHeldError:
+            self._end_early("another measurement on this host went on until its minutes had passed")
         except YarnstickError as error:
             self._broken = error
             raise
+
+    def is_over(self, spec: TrialSpec) -> bool:
+        """Whether nothing more is done about a trial in this invocation."""
+        return self.trials.needs(spec) is None or self.ended_early is not None
+
+    def _ends_before(self, spec: TrialSpec) -> bool:
+        """Whether the budget has no room for this trial. Later ones get none either: blocks stay complete."""
+        if self.budget is not None and self.ended_early is None:
+            took = self._earlier_times | times_of(self.trials.outcomes())
+            refused = self.budget.refuses(took.get(spec.configuration))
+            if refused:
+                self._end_early(refused)
+        return self.ended_early is not None
+
+    def _end_early(self, reason: str) -> None:
+        self.ended_early = f"after {self.done()} of {len(self.planned)} trials ({reason})"
+        if not self.trials.outcomes():
+            # The same error for all trials: it is told once.
+            self._broken = UnfinishedError(
+                f"no trial of run {self.run_id} was begun, as {reason}; give more than --max-minutes "
+                f"{self.budget and self.budget.minutes:g}"
+            )
+            raise self._broken
+
+    def close(self) -> None:
+        """Nothing more is to be measured: what trials shared ends."""
+        if "launcher" in self.__dict__:
+            self.launcher.close()
 
     def abort(self) -> None:
         """End what is being measured, now."""
@@ -206,8 +267,7 @@ class Experiment:
 
     def marker(self, name: str) -> Published | None:
         """What the last Merge (`MERGED`) or Report (`PUBLISHED`) covered."""
-        path = f"{self.path}/{name}"
-        return _decoded(self.store, path, Published)
+        return read_marker(self.store, f"{self.path}/{name}")
 
     def mark(self, name: str) -> None:
         """Note what it covers, now that it is published."""
@@ -249,10 +309,6 @@ def parse_settings(text: str) -> dict[str, Any]:
         raise SettingError(f'--settings: {error}; write a JSON object as {{"section.key": "value"}}') from None
 
 
-def open_store(url: str) -> Store:
-    return LocalStore(Path(unquote(urlsplit(url).path)))
-
-
 def check_run_id(run_id: str) -> str:
     if not RUN_ID.fullmatch(run_id):
         raise SettingError(f"run id {run_id!r}: use letters, digits, '.', '_' and '-', at most 100")
@@ -261,6 +317,10 @@ def check_run_id(run_id: str) -> str:
 
 def read_run(store: Store, run_id: str) -> RunFile | None:
     return _decoded(store, f"runs/{check_run_id(run_id)}/{RUN}", RunFile)
+
+
+def read_marker(store: Store, path: str) -> Published | None:
+    return _decoded(store, path, Published)
 
 
 def _decoded(store: Store, path: str, kind: type[Decoded]) -> Decoded | None:

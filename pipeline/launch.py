@@ -174,10 +174,11 @@ class _Child:
         self._events: BinaryIO = events.open("rb")
         self._rest = b""
         self._log = self._folder / "log.txt"
-        path = os.pathsep.join(filter(None, [str(TOP), os.environ.get("PYTHONPATH", "")]))
+        # Ours come first: a models.py of the user's own must not hide them. Then what a user's own network is found in.
+        path = os.pathsep.join(filter(None, [str(TOP), os.environ.get("PYTHONPATH", ""), str(Path.cwd())]))
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "models.run", str(self._folder / "specs.jsonl"), str(events)],
+                [sys.executable, "-P", "-m", "models.run", str(self._folder / "specs.jsonl"), str(events)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

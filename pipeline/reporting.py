@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import io
 import json
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from models.outcome import LOG, Outcome
-from pipeline.experiment import MERGED, PUBLISHED, Experiment, RunFile, open_store, read_run
+from pipeline.experiment import MERGED, PUBLISHED, RUN, Experiment, RunFile, read_run
+from pipeline.opening import open_store
+from pipeline.peaks import read_probes
+from pipeline.timelines import timelines
 from pipeline.trials import Trials
 from report.facts import BaselineSpec, RunFacts
 from store.errors import StoreError, UnfinishedError
@@ -19,6 +25,7 @@ if TYPE_CHECKING:
     from pipeline.settings import Settings
 
 REPORT = "report"
+MOST_NAMED = 5  # runs, in one sentence
 MERGED_FILES = ("epochs.parquet", "epochs.csv", "comparison.csv", "comparison.md")
 MARKERS = (MERGED.rpartition("/")[2], PUBLISHED.rpartition("/")[2])
 
@@ -29,17 +36,17 @@ def merge(run: Experiment) -> None:
 
 
 def report(run: Experiment) -> None:
-    publish_report(run.store, run.begin())
+    publish_report(run.store, run.begin(), run.trials.outcomes())
     run.mark(PUBLISHED)
 
 
 def again(settings: Settings, run_id: str) -> list[str]:
     """All of it once more from the records; which trials it covers does not change. What to tell of it."""
-    store = open_store(settings.store.url)
+    store = open_store(settings)
     run = known_run(store, run_id)
     trials = Trials(store, f"runs/{run_id}/trials", invocation="", noisy_repeats=0)
     publish_merged(store, run, trials.outcomes())
-    publish_report(store, run)
+    publish_report(store, run, trials.outcomes())
     return summary(store, run)
 
 
@@ -59,15 +66,20 @@ def publish_merged(store: Store, run: RunFile, outcomes: list[Outcome]) -> None:
 
     if not outcomes:
         raise StoreError(f"run {run.run_id} has no trial that ended: there is nothing to report yet")
-    for name, data in merged_files(outcomes, baseline=_baseline(run)).items():
+    for name, data in merged_files(outcomes, baseline=baseline_of(run)).items():
         store.write(f"runs/{run.run_id}/{REPORT}/{name}", data)
 
 
-def publish_report(store: Store, run: RunFile) -> None:
+def publish_report(store: Store, run: RunFile, outcomes: Iterable[Outcome] = ()) -> None:
+    """From the records that were merged; of the outcomes only the event logs beside them are looked at."""
     from report.page import report_files
 
     records = _records(store, run)
-    files = report_files(records, run=_facts(run, records), baseline=_baseline(run))
+    facts = _facts(store, run, records)
+    found, there = timelines(store, f"runs/{run.run_id}/trials", outcomes)
+    if len(found) < there:
+        facts = replace(facts, notes=(*facts.notes, f"tasks of {len(found)} of {there} configurations in timeline.csv"))
+    files = report_files(records, run=facts, baseline=baseline_of(run), timelines=found)
     for name, data in files.items():
         store.write(f"runs/{run.run_id}/{REPORT}/{name}", data)
     _sweep_out(store, run, {*files, *MERGED_FILES, *MARKERS})
@@ -79,16 +91,41 @@ def summary(store: Store, run: RunFile) -> list[str]:
 
     records = _records(store, run)
     page = store.local(f"runs/{run.run_id}/{REPORT}/report.html")
-    return ["", *first_lines(records, run=_facts(run, records), baseline=_baseline(run)), "", f"Report: {page}"]
+    lines = first_lines(records, run=_facts(store, run, records), baseline=baseline_of(run))
+    return ["", *lines, "", f"Report: {page}"]
 
 
 def known_run(store: Store, run_id: str) -> RunFile:
     found = read_run(store, run_id)
     if found is None:
-        there = [entry.name for entry in store.list("runs")]
-        known = f"known are {', '.join(there)}" if there else "there is none yet: start with yarnstick run"
-        raise StoreError(f"run {run_id} is not in {store.url}; {known}")
+        raise StoreError(f"run {run_id} is not in {store.url}; {nearest_runs(store, run_id)}")
+    if found.run_id != run_id:
+        raise StoreError(
+            f"{store.url}/runs/{run_id} is a copy of run {found.run_id}; give the directory that name, or write "
+            f"{run_id} as run_id into its {RUN}"
+        )
     return found
+
+
+def nearest_runs(store: Store, run_id: str) -> str:
+    """What there is instead, as the end of a sentence."""
+    there = [entry.name for entry in store.list("runs")]
+    if len(there) > MOST_NAMED:
+        nearest = difflib.get_close_matches(run_id, there, n=1, cutoff=0.0)[0]
+        return f"the nearest of {len(there)} is {nearest}; yarnstick runs list shows all"
+    return f"known are {', '.join(there)}" if there else "there is none yet: start with yarnstick run"
+
+
+def records_now(store: Store, run: RunFile) -> pa.Table:
+    """All that ended so far, reported or not; of a run without trials of its own what was reported."""
+    from report.merge import records_table
+
+    outcomes = Trials(store, f"runs/{run.run_id}/trials", invocation="", noisy_repeats=0).outcomes()
+    if outcomes:
+        return records_table(outcomes)
+    if not store.exists(f"runs/{run.run_id}/{REPORT}/epochs.parquet"):
+        raise StoreError(f"run {run.run_id} has no trial that ended: there is nothing to compare yet")
+    return _records(store, run)
 
 
 def _records(store: Store, run: RunFile) -> pa.Table:
@@ -97,13 +134,13 @@ def _records(store: Store, run: RunFile) -> pa.Table:
     return pq.read_table(io.BytesIO(store.read(f"runs/{run.run_id}/{REPORT}/epochs.parquet")))
 
 
-def _baseline(run: RunFile) -> BaselineSpec:
+def baseline_of(run: RunFile) -> BaselineSpec:
     """The one that the run was begun with."""
     section = "yarnstick.baseline"
     return BaselineSpec(**{key: run.settings[f"{section}.{key}"] for key in ("platform", "precision", "threads")})
 
 
-def _facts(run: RunFile, records: pa.Table) -> RunFacts:
+def _facts(store: Store, run: RunFile, records: pa.Table) -> RunFacts:
     texts = sorted(text for text in records["versions"].unique().to_pylist() if text)
     return RunFacts(
         run_id=run.run_id,
@@ -117,6 +154,7 @@ def _facts(run: RunFile, records: pa.Table) -> RunFacts:
         settings=run.settings,
         rows_of=run.rows,
         trials_planned=run.trials,
+        probes=read_probes(store, f"runs/{run.run_id}"),
     )
 
 

@@ -24,11 +24,18 @@ class Main(Struct, frozen=True, kw_only=True):
     cache: Path
     noisy_share: Inner
     noisy_repeats: Annotated[int, Meta(ge=0, le=10)]
+    probe_seconds: Annotated[float, Meta(ge=0, le=60)]
     lease: Path | None
 
 
 class StoreSettings(Struct, frozen=True, kw_only=True):
     url: Url
+    namenodes: tuple[str, ...]
+    security: Literal["kerberos", "insecure"]
+    user: str
+    certificates: Path | None
+    retry_seconds: Annotated[float, Meta(ge=0, le=86_400)]
+    cache_gb: Positive
 
 
 class Baseline(Struct, frozen=True, kw_only=True):
@@ -48,9 +55,13 @@ class Csv(Struct, frozen=True, kw_only=True):
     longest_line_bytes: Annotated[int, Meta(ge=1024)]
 
 
-class Mnist(Struct, frozen=True, kw_only=True):
+class ImageSettings(Struct, frozen=True, kw_only=True):
     path: Path | None
     source_seconds: Positive
+
+
+class Mnist(ImageSettings, frozen=True, kw_only=True):
+    train_rows: Annotated[int, Meta(ge=1, le=60_000)]
 
 
 class MapReduce(Struct, frozen=True, kw_only=True):
@@ -76,7 +87,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     partitions: tuple[Whole, ...]
     batch_sizes: tuple[Whole | None, ...]
     precisions: tuple[Literal["float64", "float32", "bfloat16"], ...]
-    gradients: tuple[Literal["autograd"], ...]
+    gradients: tuple[Literal["autograd", "compile", "manual"], ...]
     deploy_modes: tuple[Literal["client"], ...]
     fractions: tuple[Fraction, ...]
     epochs: Whole
@@ -90,13 +101,21 @@ SECTIONS: dict[str, type[Struct]] = {
     "yarnstick.baseline": Baseline,
     "yarnstick.csv": Csv,
     "yarnstick.mnist": Mnist,
+    "yarnstick.cifar10": ImageSettings,
+    "yarnstick.fashion-mnist": ImageSettings,
+    "yarnstick.emnist": ImageSettings,
     "yarnstick.mapreduce": MapReduce,
     "yarnstick.spark": Spark,
 }
 # Lists that may be empty; of all others at least one value is needed.
-MAY_BE_EMPTY = {"workers", "partitions"}
+MAY_BE_EMPTY = {"workers", "partitions", "namenodes"}
 # What does not change a result may differ between two calls of one run.
-INCIDENTAL = {"yarnstick.cache", "yarnstick.lease", "yarnstick.store.url", "yarnstick.mnist.source_seconds"}
+INCIDENTAL = {
+    "yarnstick.cache",
+    "yarnstick.lease",
+    *(f"yarnstick.store.{key}" for key in StoreSettings.__struct_fields__),
+    *(f"{section}.source_seconds" for section, kind in SECTIONS.items() if issubclass(kind, ImageSettings)),
+}
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -108,6 +127,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     baseline: Baseline
     csv: Csv
     mnist: Mnist
+    cifar10: ImageSettings
+    fashion_mnist: ImageSettings
+    emnist: ImageSettings
     mapreduce: MapReduce
     spark: Spark
     profile: Profile
@@ -126,4 +148,4 @@ class Settings(Struct, frozen=True, kw_only=True):
 
 def attribute(section: str) -> str:
     """The field of `Settings` that holds a section."""
-    return section.partition(".")[2] or "main"
+    return section.partition(".")[2].replace("-", "_") or "main"

@@ -132,7 +132,7 @@ class Trial(Step):
         return [self.step(Pack, data=data) for data in self.run_of.sources]
 
     def complete(self) -> bool:
-        return self.run_of.trials.needs(TrialSpec.decode(self.spec)) is None
+        return self.run_of.is_over(TrialSpec.decode(self.spec))
 
     def run(self) -> None:
         self.run_of.measure(TrialSpec.decode(self.spec))
@@ -147,7 +147,7 @@ class Merge(Step):
         return self.run_of.is_current(MERGED)
 
     def run(self) -> None:
-        self.run_of.launcher.close()
+        self.run_of.close()
         merge(self.run_of)
 
 

@@ -11,7 +11,7 @@ from models.record import IDENTITY
 from report import tables
 from report.facts import BaselineSpec
 from report.statistics import interval, outliers
-from report.trials import trials
+from report.trials import SPENT, trials, whole_mean
 from report.words import counted, label, percent, period, seconds, seconds_between, solver, times, varying, work
 from report.words import rows as rows_of
 
@@ -37,6 +37,7 @@ COLUMNS = (
     "price_per_hour",
     "price",
     "status",
+    *SPENT,  # ours: means of an epoch, as mean_seconds is
 )
 
 
@@ -66,6 +67,9 @@ def configurations(attempts: pl.DataFrame, *, baseline: BaselineSpec) -> pl.Data
             pl.col("loss").filter(ranked & pl.col("loss").is_finite()).mean(),
             pl.col("final_accuracy").filter(ranked & pl.col("final_accuracy").is_finite()).mean(),
             pl.col("startup_seconds").filter(ranked).mean(),
+            pl.col("load_seconds").filter(ranked).mean(),
+            *(whole_mean(name, ranked) for name in SPENT),
+            pl.col("blas").filter(ranked).drop_nulls().unique(maintain_order=True).alias("blas"),
             pl.col("price_per_hour").drop_nulls().first(),
             pl.struct("outcome", "reason").filter(every & ~ranked).alias("not_ranked"),
         )

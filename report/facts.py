@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from models.probes import MachineProbes
 from report.words import counted
 
 
@@ -36,4 +37,5 @@ class RunFacts:
     settings: Mapping[str, Any] = field(default_factory=dict)
     rows_of: Mapping[str, int] = field(default_factory=dict)  # training rows of each dataset
     trials_planned: int | None = None  # more than the records hold where the run was stopped
+    probes: tuple[MachineProbes, ...] = ()  # the speed of each machine's matrix product
     notes: tuple[str, ...] = ()  # what a reader has to know, a sentence each

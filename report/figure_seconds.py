@@ -33,7 +33,7 @@ PITCH = 40  # pixels of a row: its caption, and its dots below
 
 def seconds_figure(comparison: Comparison, *, name: str, palette: Palette) -> Figure:
     """Every trial a dot, the interval of their mean a bar, on a log scale, fastest first."""
-    shown = _shown(comparison)
+    shown = most_telling(comparison, comparison.ran, MOST_ROWS)
     sentence = sentences.of_seconds(comparison, len(shown))
     what = period(comparison.work, by_pass=comparison.by_pass)
     table = Table(
@@ -124,12 +124,13 @@ def _drawn_references(lines: Sequence[tuple[str, Row]], *, x: Any, y: Any, heigh
     return [*rules, *labels]
 
 
-def _shown(comparison: Comparison) -> list[Row]:
-    """All that ran, or the fastest and the best of each platform."""
-    if len(comparison.ran) <= MOST_ROWS:
-        return list(comparison.ran)
+def most_telling(comparison: Comparison, rows: Sequence[Row], most: int) -> list[Row]:
+    """All of these, or the best of each platform, what others are compared with, and the fastest."""
+    if len(rows) <= most:
+        return list(rows)
+    there = {row["configuration"] for row in rows}
     must = [standing.best["configuration"] for standing in comparison.standings]
     must += [row["configuration"] for row in (comparison.baseline, comparison.machine) if row is not None]
-    must += [row["configuration"] for row in comparison.ran]
-    keep = list(dict.fromkeys(must))[:MOST_ROWS]
-    return [row for row in comparison.ran if row["configuration"] in keep]
+    must += [row["configuration"] for row in rows]
+    keep = [name for name in dict.fromkeys(must) if name in there][:most]
+    return [row for row in rows if row["configuration"] in keep]

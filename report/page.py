@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from report.facts import BaselineSpec, RunFacts
@@ -13,7 +14,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from markupsafe import Markup
 
+    from models.probes import MachineProbes
+    from report.breakdown import Breakdown
     from report.drawing import Figure, Palette
+    from report.timeline import Timeline
     from report.verdict import Comparison
 
 # The classes of equal work that get figures; all others are in the verdict and the tables.
@@ -25,14 +29,18 @@ TESTS = (
 )  # fmt: skip
 
 
-def report_files(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) -> dict[str, bytes]:
+def report_files(
+    records: pa.Table, *, run: RunFacts, baseline: BaselineSpec, timelines: Sequence[Timeline] = ()
+) -> dict[str, bytes]:
     """Every file of the report but what Merge writes, by its path below the report's directory."""
-    from report import sweeps
+    from report import sweeps, timeline
     from report.drawing import colours
     from report.figure_cores import cores_figure
     from report.figure_learning import learning_figure
+    from report.figure_ledger import ledger_figure
     from report.figure_order import order_figure
     from report.figure_seconds import seconds_figure
+    from report.figure_timeline import timeline_figure
     from report.trials import ranked_epochs
 
     frame, attempts, configurations, found = _analysed(records, baseline)
@@ -41,12 +49,16 @@ def report_files(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) ->
     drawn: list[dict[str, Figure | None]] = []
     for number, comparison in enumerate(found[:MOST_COMPARISONS], 1):
         if not comparison.ran:
-            drawn.append(dict.fromkeys(("seconds", "cores", "learning")))
+            drawn.append(dict.fromkeys(("seconds", "ledger", "timeline", "cores", "learning")))
             continue
         end = "" if number == 1 else f"_{number}"
+        spent = _spent(comparison, run, baseline)
+        tasks = timeline.in_order(timelines, comparison)
         drawn.append(
             {
                 "seconds": seconds_figure(comparison, name=f"seconds{end}", palette=palette),
+                "ledger": ledger_figure(comparison, spent, name=f"ledger{end}", palette=palette),
+                "timeline": timeline_figure(tasks, names=comparison.varying, name=f"timeline{end}", palette=palette),
                 "cores": cores_figure(comparison, name=f"cores{end}", palette=palette),
                 "learning": learning_figure(comparison, epochs=epochs, name=f"learning{end}", palette=palette),
             }
@@ -54,16 +66,17 @@ def report_files(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) ->
     order = order_figure(attempts, configurations, name="order", palette=palette)
     environment = _environment(attempts, run)
     files = {
-        "verdict.json": _json(_summary(found, attempts, run)),
+        "verdict.json": _json(_summary(found, attempts, run, baseline)),
         "environment.json": _json(environment),
         "fits.csv": (",".join(FITS) + "\n").encode(),
         "tests.csv": (",".join(TESTS) + "\n").encode(),
         **sweeps.files(configurations),
+        **({"timeline.csv": timeline.csv(timelines)} if timelines else {}),
     }
     for figure in [*(each for group in drawn for each in group.values()), order]:
         files |= figure.files if figure else {}
     files["report.html"] = _html(
-        found, drawn, order, palette, attempts, run, baseline, environment, sorted(files)
+        found, drawn, order, palette, attempts, run, baseline, environment, timelines, sorted(files)
     ).encode()
     return dict(sorted(files.items()))
 
@@ -71,23 +84,33 @@ def report_files(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) ->
 def summary(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) -> dict[str, Any]:
     """What verdict.json holds, without the cost of a figure."""
     _, attempts, _, found = _analysed(records, baseline)
-    return _summary(found, attempts, run)
+    return _summary(found, attempts, run, baseline)
 
 
 def first_lines(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) -> list[str]:
     """For the terminal at the end of a run: the page's first sentences and its first table. In verdict.json too."""
     _, attempts, _, found = _analysed(records, baseline)
-    return _first_lines(found, attempts, run)
+    return _first_lines(found, attempts, run, baseline)
 
 
-def _summary(found: list[Comparison], attempts: pl.DataFrame, run: RunFacts) -> dict[str, Any]:
+def _summary(found: list[Comparison], attempts: pl.DataFrame, run: RunFacts, baseline: BaselineSpec) -> dict[str, Any]:
+    from report import factors
     from report.verdict import as_json
 
     return {
-        "comparisons": [{**as_json(comparison), "sentences": _said(comparison, run)} for comparison in found],
+        "comparisons": [
+            {
+                **as_json(comparison),
+                "sentences": [*_said(comparison, run), *_went(comparison, run, baseline)],
+                "factors": [
+                    factors.as_json(each) for each in factors.factors(comparison, precision=baseline.precision)
+                ],
+            }
+            for comparison in found
+        ],
         "run_id": run.run_id,
         "profile": run.profile,
-        "first_lines": _first_lines(found, attempts, run),
+        "first_lines": _first_lines(found, attempts, run, baseline),
     }
 
 
@@ -111,14 +134,34 @@ def _said(comparison: Comparison, run: RunFacts) -> list[str]:
     return sentences.verdict(comparison, run=run, machines=machines)
 
 
-def _first_lines(found: list[Comparison], attempts: pl.DataFrame, run: RunFacts) -> list[str]:
-    from report import sentences
+def _spent(comparison: Comparison, run: RunFacts, baseline: BaselineSpec) -> list[Breakdown]:
+    from report.breakdown import breakdowns
+
+    return breakdowns(comparison, precision=baseline.precision, probes=run.probes)
+
+
+def _went(comparison: Comparison, run: RunFacts, baseline: BaselineSpec) -> list[str]:
+    """Of every platform with a ledger where its seconds went, at its best, and what of that is precision."""
+    from report import factors, spent
+
+    bests = [standing.best["configuration"] for standing in comparison.standings]
+    best = [each for each in _spent(comparison, run, baseline) if each.row["configuration"] in bests]
+    splits = factors.splits(comparison, platform=baseline.platform, precision=baseline.precision)
+    return [
+        *(spent.whole(comparison, each) for each in best if each.has_ledger),
+        *(spent.split(comparison, each) for each in splits),
+    ]
+
+
+def _first_lines(found: list[Comparison], attempts: pl.DataFrame, run: RunFacts, baseline: BaselineSpec) -> list[str]:
+    from report import sentences, spent
 
     if not found:
         return [f"Run {run.run_id} has no trial yet."]
     first = found[0]
     trusted = ". ".join(_capped(part) for part in sentences.trust(first, run=run, attempts=attempts))
-    lines = [*_said(first, run), "", *sentences.terminal_table(first), "", f"{trusted}."]
+    lines = [*_said(first, run), *_went(first, run, baseline), "", *sentences.terminal_table(first), "", f"{trusted}."]
+    lines += [f"{_capped(text)}." for text in spent.doubt(run)]
     if len(found) > 1:
         lines.append(f"1 of {len(found)} comparisons of equal work shown; the page has the others.")
     if unfinished := _unfinished(attempts, run):
@@ -163,10 +206,17 @@ def _environment(attempts: pl.DataFrame, run: RunFacts) -> dict[str, Any]:
         "commit": run.commit,
         "settings": dict(run.settings),
         "notes": list(run.notes),
+        "probes": [_probes(each) for each in run.probes],
         "trial_order": [
             {**row, "started_at": row["started_at"] and row["started_at"].isoformat()} for row in order.to_dicts()
         ],
     }
+
+
+def _probes(machine: MachineProbes) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {**asdict(machine), "measured_at": machine.measured_at.isoformat()}
 
 
 def _json(value: dict[str, Any]) -> bytes:
@@ -182,6 +232,7 @@ def _html(
     run: RunFacts,
     baseline: BaselineSpec,
     environment: dict[str, Any],
+    timelines: Sequence[Timeline],
     files: list[str],
 ) -> str:
     from importlib.resources import files as resources
@@ -201,9 +252,9 @@ def _html(
         run=run,
         baseline=baseline,
         day=_days(attempts),
-        first=_screen(found[0], attempts, run) if found else None,
+        first=_screen(found[0], attempts, run, baseline, timelines) if found else None,
         shown=[
-            {**_screen(comparison, attempts, run), "figures": figures}
+            {**_screen(comparison, attempts, run, baseline, timelines), "figures": figures}
             for comparison, figures in zip(found, drawn, strict=False)
         ],
         total=len(found),
@@ -220,9 +271,15 @@ def _html(
     )
 
 
-def _screen(comparison: Comparison, attempts: pl.DataFrame, run: RunFacts) -> dict[str, Any]:
+def _screen(
+    comparison: Comparison,
+    attempts: pl.DataFrame,
+    run: RunFacts,
+    baseline: BaselineSpec,
+    timelines: Sequence[Timeline],
+) -> dict[str, Any]:
     """What the first screen and the sections say of one class of equal work."""
-    from report import sentences, words
+    from report import factors, sentences, spent, timeline, words
 
     slowest = max((each.best["rank_by"] for each in comparison.standings), default=1.0)
     return {
@@ -231,7 +288,7 @@ def _screen(comparison: Comparison, attempts: pl.DataFrame, run: RunFacts) -> di
         "share": words.rows(comparison.work, of=run.rows_of.get(comparison.work["dataset"])),
         "period": words.period(comparison.work, by_pass=comparison.by_pass),
         "said": _said(comparison, run),
-        "trust": sentences.trust(comparison, run=run, attempts=attempts),
+        "trust": [*sentences.trust(comparison, run=run, attempts=attempts), *spent.doubt(run)],
         "standings": [
             {
                 "standing": each,
@@ -242,11 +299,10 @@ def _screen(comparison: Comparison, attempts: pl.DataFrame, run: RunFacts) -> di
         ],
         "tests": sentences.tests_said(comparison),
         "not_run": sentences.grouped_by_status(comparison),
-        "factors": [
-            (words.title(each.platform), comparison.label(row), words.seconds(row["rank_by"], 3))
-            for each in comparison.standings
-            for row in each.factors
-        ],
+        "went": _went(comparison, run, baseline),
+        "factors": [spent.factor(each) for each in factors.factors(comparison, precision=baseline.precision)],
+        "load": timeline.load_rows(comparison, timelines),
+        "of_load": timeline.of_load(comparison),
     }
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from models.record import IDENTITY
+from models.record import IDENTITY, LEDGER
 
 # A record of a trial that never started may lack these; nothing else of its configuration.
 LEARNT_BY_RUNNING = ("rows", "machine_memory_gb", "workers", "nodes")
 ATTEMPT = ("configuration", "trial", "attempt")
+# Where an epoch's seconds went, and the least that its arithmetic needs.
+SPENT = ("floor_seconds", *LEDGER)
 
 
 def trials(records: pl.DataFrame) -> pl.DataFrame:
@@ -39,6 +41,10 @@ def trials(records: pl.DataFrame) -> pl.DataFrame:
         (pl.col("seconds").filter(kept).sum() / pl.col("passes").filter(kept).sum()).alias("seconds_per_pass"),
         (pl.col("passes").filter(kept).mean()).alias("passes_per_epoch"),
         (pl.col("updates").filter(pl.col("seconds").is_not_null()).mean()).alias("updates_per_epoch"),
+        # Only where every epoch has it: means of different epochs would not sum to the seconds.
+        *(whole_mean(name, kept) for name in SPENT),
+        pl.col("load_seconds").drop_nulls().first(),
+        pl.col("blas").drop_nulls().first(),
         pl.col("epochs_requested").drop_nulls().last(),
         pl.col("loss").drop_nulls().last(),
         pl.col("test_accuracy").drop_nulls().last().alias("final_accuracy"),
@@ -82,6 +88,12 @@ def _with_configuration(records: pl.DataFrame) -> pl.DataFrame:
     """Number the configurations in the order of their first record."""
     configurations = records.select(IDENTITY).unique(maintain_order=True).with_row_index("configuration")
     return records.join(configurations, on=list(IDENTITY), how="left", nulls_equal=True, maintain_order="left")
+
+
+def whole_mean(name: str, kept: pl.Expr) -> pl.Expr:
+    """The mean where none is missing."""
+    values = pl.col(name).filter(kept)
+    return pl.when(values.null_count() == 0).then(values.mean()).alias(name)
 
 
 def _worst_outcome() -> pl.Expr:

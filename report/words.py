@@ -77,6 +77,14 @@ def times_between(value: float, low: float | None, high: float | None) -> str:
     return times(value) if low is None or high is None else f"{times(value)} ({factor(low)} to {factor(high)})"
 
 
+def size(count: int) -> str:
+    """`42 bytes`, `9.4 MB`: powers of ten, as disks and networks count."""
+    for unit, power in (("GB", 9), ("MB", 6), ("kB", 3)):
+        if count >= 0.9995 * 10**power:
+            return f"{significant(count / 10**power, 3)} {unit}"
+    return counted(count, "byte")
+
+
 def percent(value: float, digits: int = 3) -> str:
     return f"{significant(100 * value, digits)} %"
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
-import time
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from store.errors import StoreError
 from store.protocol import Entry
-from store.publish import TEMPORARY, temporary_name, temporary_owner
-
-ABANDONED_SECONDS = 7 * 24 * 3600.0  # a session may be long; only a reused process id waits for this
+from store.publish import TEMPORARY, is_abandoned, temporary_name
 
 
 class LocalStore:
@@ -41,6 +38,9 @@ class LocalStore:
     def read(self, path: str) -> bytes:
         with self.open(path) as file:
             return file.read()
+
+    def read_each(self, paths: Sequence[str]) -> Iterator[bytes]:
+        return map(self.read, paths)
 
     def open(self, path: str) -> BinaryIO:
         try:
@@ -100,17 +100,27 @@ class LocalStore:
             raise StoreError(f"{self.url}/{path} is not there")
         return target
 
-    def collect(self) -> int:
-        removed = 0
+    def leftovers(self) -> tuple[Entry, ...]:
+        found: tuple[Entry, ...] = ()
         for folder, directories, files in os.walk(self._root):
             temporary = [name for name in [*directories, *files] if name.startswith(TEMPORARY)]
             directories[:] = [name for name in directories if name not in temporary]
-            for name in temporary:
-                leftover = Path(folder, name)
-                if _is_abandoned(leftover):
-                    self.remove(leftover.relative_to(self._root).as_posix())
-                    removed += 1
-        return removed
+            abandoned = [path for path in (Path(folder, name) for name in temporary) if _is_abandoned(path)]
+            found += tuple(
+                Entry(
+                    name=path.relative_to(self._root).as_posix(),
+                    bytes=_all_bytes(path),
+                    is_directory=path.is_dir(),
+                )
+                for path in abandoned
+            )
+        return found
+
+    def collect(self) -> int:
+        found = self.leftovers()
+        for leftover in found:
+            self.remove(leftover.name)
+        return len(found)
 
     def _path(self, path: str) -> Path:
         if path.startswith("/") or ".." in path.split("/"):
@@ -126,17 +136,17 @@ def _entry(found: os.DirEntry[str]) -> Entry | None:
         return None
 
 
+def _all_bytes(path: Path) -> int:
+    """Of a file or of all files below a directory; what vanishes meanwhile has none."""
+    total = 0
+    for each in [path, *path.rglob("*")]:
+        with suppress(OSError):
+            total += each.lstat().st_size if not each.is_dir() else 0
+    return total
+
+
 def _is_abandoned(temporary: Path) -> bool:
-    """Its owner is a dead process of this host, or it is older than any step of a run takes."""
-    owner = temporary_owner(temporary.name)
-    if owner is not None and owner.host == socket.gethostname():
-        try:
-            os.kill(owner.pid, 0)
-        except ProcessLookupError:
-            return True
-        except (PermissionError, OverflowError):
-            pass
     try:
-        return time.time() - temporary.stat().st_mtime > ABANDONED_SECONDS
+        return is_abandoned(temporary.name, modified=temporary.stat().st_mtime)
     except FileNotFoundError:
         return False

@@ -43,10 +43,7 @@ class Manifest:
 
 def read_manifest(store: Store, path: str) -> Manifest:
     """The manifest of a published directory, checked against the names and sizes that lie there."""
-    try:
-        manifest = msgspec.json.decode(store.read(f"{path}/{MANIFEST}"), type=Manifest)
-    except msgspec.DecodeError as error:
-        raise StoreError(f"{store.url}/{path}/{MANIFEST} is damaged ({error}); remove {path} and run again") from None
+    manifest = decode_manifest(store, path)
     there = _files(store, path)
     there.pop(MANIFEST, None)
     listed = {part.name: part.bytes for part in manifest.parts}
@@ -57,6 +54,14 @@ def read_manifest(store: Store, path: str) -> Manifest:
                 f"remove {path} and run again"
             )
     return manifest
+
+
+def decode_manifest(store: Store, path: str) -> Manifest:
+    """The manifest as it is written, compared with nothing."""
+    try:
+        return msgspec.json.decode(store.read(f"{path}/{MANIFEST}"), type=Manifest)
+    except msgspec.DecodeError as error:
+        raise StoreError(f"{store.url}/{path}/{MANIFEST} is damaged ({error}); remove {path} and run again") from None
 
 
 def verify_checksums(store: Store, path: str, manifest: Manifest) -> None:

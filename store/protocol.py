@@ -6,9 +6,10 @@ temporary: no listing shows it, and `collect` removes what a killed process left
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +19,15 @@ class Entry:
     name: str
     bytes: int
     is_directory: bool
+
+
+@runtime_checkable
+class Discardable(Protocol):
+    """A new file whose content goes to the store only when it is closed."""
+
+    def discard(self) -> None:
+        """Close, and send nothing."""
+        ...
 
 
 class Store(Protocol):
@@ -33,6 +43,10 @@ class Store(Protocol):
     def exists(self, path: str) -> bool: ...
 
     def read(self, path: str) -> bytes: ...
+
+    def read_each(self, paths: Sequence[str]) -> Iterator[bytes]:
+        """Many small files, in the order of `paths`, with as little waiting as the store allows."""
+        ...
 
     def open(self, path: str) -> BinaryIO: ...
 
@@ -54,6 +68,10 @@ class Store(Protocol):
 
     def local(self, path: str) -> Path:
         """A local path with the content of `path`: the file itself, or a copy."""
+        ...
+
+    def leftovers(self) -> tuple[Entry, ...]:
+        """What dead processes left, each by its path and with all its bytes."""
         ...
 
     def collect(self) -> int:

@@ -7,6 +7,7 @@ import io
 import os
 import re
 import socket
+import time
 import uuid
 from dataclasses import dataclass
 from types import TracebackType
@@ -14,28 +15,57 @@ from typing import Any, BinaryIO
 
 from store.errors import StoreError
 from store.manifest import MANIFEST, Manifest, Part
-from store.protocol import Store
+from store.protocol import Discardable, Store
 
 TEMPORARY = ".tmp."
+DEEPEST = 4  # segments of the longest path that is published, as runs/<id>/trials/<slug>
+ABANDONED_SECONDS = 7 * 24 * 3600.0  # a session may be long; only what is not known to be dead waits for this
+SAME_START_SECONDS = 60.0  # clocks of processes are coarse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """The process that a temporary name belongs to."""
+    """The process that a temporary name belongs to, and when it made it."""
 
     host: str
     pid: int
+    since: float | None
 
 
 def temporary_name() -> str:
     """A hidden name that tells its owner, so that what a dead process left can be collected."""
-    return f"{TEMPORARY}{socket.gethostname()}.{os.getpid()}.{uuid.uuid4().hex[:8]}"
+    return f"{TEMPORARY}{socket.gethostname()}.{os.getpid()}.{int(time.time()):x}-{uuid.uuid4().hex[:8]}"
 
 
 def temporary_owner(name: str) -> Owner | None:
     """Who made a temporary name; None for a name that is not one of ours."""
-    host, _, rest = name.removeprefix(TEMPORARY).rpartition(".")[0].rpartition(".")
-    return Owner(host=host, pid=int(rest)) if host and re.fullmatch("[0-9]{1,18}", rest) else None
+    rest, _, made = name.removeprefix(TEMPORARY).rpartition(".")
+    host, _, pid = rest.rpartition(".")
+    if not host or not re.fullmatch("[0-9]{1,18}", pid):
+        return None
+    when = re.match("([0-9a-f]{1,12})-", made)
+    return Owner(host=host, pid=int(pid), since=float(int(when[1], 16)) if when else None)
+
+
+def is_abandoned(name: str, *, modified: float) -> bool:
+    """The owner of a temporary name is a dead process of this host, or the thing is older than any step of a run."""
+    owner = temporary_owner(name)
+    if owner is not None and owner.host == socket.gethostname() and not _lives(owner):
+        return True
+    return time.time() - modified > ABANDONED_SECONDS
+
+
+def _lives(owner: Owner) -> bool:
+    """A process of the same id that began after the name was made is another one."""
+    import psutil
+
+    try:
+        began = psutil.Process(owner.pid).create_time()
+    except psutil.NoSuchProcess:
+        return False
+    except (psutil.Error, OverflowError):
+        return True
+    return owner.since is None or began < owner.since + SAME_START_SECONDS
 
 
 class PartWriter(io.RawIOBase):
@@ -71,6 +101,13 @@ class PartWriter(io.RawIOBase):
                 self._file.close()
             except OSError as error:
                 raise _unwritten(self.name, error) from None
+
+    def discard(self) -> None:
+        """Close, as nobody will publish it: what would be sent only now is not."""
+        if not self.closed and isinstance(self._file, Discardable):
+            super().close()
+            self._file.discard()
+        self.close()
 
     def part(self) -> Part:
         return Part(name=self.name, rows=self.rows, bytes=self._bytes, sha256=self._hash.hexdigest())
@@ -122,6 +159,6 @@ class Staging:
     ) -> None:
         try:
             for writer in self._writers:
-                writer.close()
+                writer.discard()
         finally:
             self._store.remove(self._temporary)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import torch
     from numpy.typing import NDArray
 
+    from models.gradients import Forward
+
     Packed = tuple[NDArray[np.generic], NDArray[np.int64]]
 
 
@@ -30,7 +32,11 @@ class TorchCpu:
         self._surroundings = surroundings
 
     def unavailable(self, spec: TrialSpec) -> str | None:
-        return None
+        from models.gradients import unavailable
+
+        if spec.network.source is not None and spec.hyperparameters.gradient == "compile":
+            return f"torch.compile is tried with an mlp only; gradients = autograd takes {spec.network.name} too"
+        return unavailable(spec.hyperparameters.gradient, spec.network)
 
     def train(self, spec: TrialSpec, data: Dataset) -> Iterator[Epoch]:
         startup_seconds = self._start()
@@ -46,13 +52,20 @@ class TorchCpu:
         self._wait(device)
         load_seconds = time.perf_counter() - began
         test_values, test_labels = self._load(data, data.read_test(), spec)
+        parameters, forward = self._network(spec, device)
         training = Training(
-            initial=initial_weights(spec.network, spec.seed),
+            network=spec.network,
+            parameters=parameters,
+            forward=forward,
             hyperparameters=spec.hyperparameters,
             values=values,
             labels=labels,
             seed=spec.seed,
         )
+        if spec.hyperparameters.gradient == "compile":
+            began = time.perf_counter()
+            training.prepare()
+            startup_seconds += time.perf_counter() - began
         for epoch in range(1, spec.hyperparameters.epochs + 1):
             self._wait(device)
             began, cpu = time.perf_counter(), time.process_time()
@@ -74,6 +87,7 @@ class TorchCpu:
                 load_seconds=load_seconds,
                 bytes_read=data.train_bytes,
                 granted_cores=torch.get_num_threads(),
+                parameters=sum(each.numel() for each in parameters),
                 blas=self._blas(),
             )
 
@@ -86,6 +100,24 @@ class TorchCpu:
         import torch.optim  # noqa: F401
 
         return time.perf_counter() - began
+
+    def _network(self, spec: TrialSpec, device: torch.device) -> tuple[list[torch.Tensor], Forward]:
+        """Its weights, and the way from values to what softmax is taken of."""
+        import torch
+
+        from models.networks import logits, to_torch
+
+        # bfloat16 has too few digits to add small steps to: its weights are kept in float32.
+        precision = spec.hyperparameters.precision
+        dtype, kept = getattr(torch, precision), torch.float32 if precision == "bfloat16" else getattr(torch, precision)
+        if spec.network.source is not None:
+            from models.own_network import own_network
+
+            return own_network(spec.network, seed=spec.seed, device=device, dtype=dtype, kept=kept)
+        layers = initial_weights(spec.network, spec.seed)
+        parameters = to_torch(layers, device=device, dtype=kept)
+        activations = spec.network.layer_activations
+        return parameters, lambda weights, values: logits(weights, values, activations)
 
     def _load(self, data: Dataset, packed: Packed, spec: TrialSpec) -> tuple[torch.Tensor, torch.Tensor]:
         import torch

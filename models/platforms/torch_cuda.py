@@ -23,7 +23,7 @@ class TorchCuda(TorchCpu):
     def unavailable(self, spec: TrialSpec) -> str | None:
         import torch
 
-        return None if torch.cuda.is_available() else "no CUDA device"
+        return super().unavailable(spec) if torch.cuda.is_available() else "no CUDA device"
 
     def train(self, spec: TrialSpec, data: Dataset) -> Iterator[Epoch]:
         import torch

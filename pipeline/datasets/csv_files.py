@@ -2,90 +2,45 @@
 
 from __future__ import annotations
 
-import glob
 import gzip
 import hashlib
 import itertools
-import json
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
-import msgspec
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from mapreduce.ahead import ahead
 from mapreduce.rows import LARGEST_LABEL, WHOLE, Batch, Declared, Origin, quote, read_batches, scan, width
-from pipeline.datasets.progress import Progress
-from pipeline.datasets.sources import Description, Split
-from pipeline.settings import Settings
-from store.errors import DataError, StoreError
-from store.local import LocalStore
+from pipeline.datasets.own_files import OwnFiles, Scan
+from store.errors import DataError
 
 GZIP = b"\x1f\x8b"
-MOST_CLASSES = 10_000
-SCAN = 1  # another number for scans that find other things
 
 
-class Scan(Struct, frozen=True, kw_only=True):
-    """What one pass over the files finds."""
+class CsvFiles(OwnFiles):
+    kind = "csv"
+    undeclared = frozenset({"longest_line_bytes"})
 
-    rows: int
-    columns: int
-    classes: int
-    labels: tuple[str, ...] | None
-    checksum: str
-
-
-class CsvFiles:
-    def __init__(self, path: str, settings: Settings, *, progress: Progress) -> None:
-        self.name = f"csv:{path}"
-        self._path = path
-        self._csv = settings.csv
-        self._cache = LocalStore(settings.main.cache)
-        self._progress = progress
-        self._label_first = settings.csv.label == "first"
-
-    def declaration(self) -> dict[str, object]:
-        return {key: value for key, value in msgspec.structs.asdict(self._csv).items() if key != "longest_line_bytes"}
-
-    def description(self) -> Description:
-        found = self._scan(self._files())
-        test_rows = self._test_rows(found.rows)
-        return Description(
-            columns=found.columns,
-            classes=found.classes,
-            train_rows=found.rows - test_rows,
-            test_rows=test_rows,
-            checksum=found.checksum,
-            pixel_range=(self._csv.minimum, self._csv.maximum),
-            labels=found.labels,
-        )
-
-    def rows(self, split: Split) -> Iterator[bytes]:
-        files = self._files()
-        state = _state(files)
-        found = self._scan(files)
-        is_chosen = self._is_test(found.rows)
-        if split == "train":
-            is_chosen = ~is_chosen
+    def _lines(self, files: list[Path], found: Scan, is_chosen: NDArray[np.bool_]) -> Generator[bytes, None, int]:
         codes = {text.encode(): b"%d" % code for code, text in enumerate(found.labels)} if found.labels else None
         start = 0
         for batch in self._batches(files):
             count = batch.data.count(b"\n")
             chosen = is_chosen[start : start + count]
             start += count
+            if len(chosen) < count:
+                break  # rows were added since they were counted
             if chosen.all() and not codes and not self._label_first:
                 yield batch.data
             elif chosen.any():
                 lines = itertools.compress(batch.data[:-1].split(b"\n"), chosen.tolist())
                 yield b"\n".join(self._canonical(lines, codes)) + b"\n"
-        if start != found.rows or _state(files) != state:
-            raise DataError(f"{self._path} was changed while it was read")
+        return start
 
     def _canonical(self, lines: Iterator[bytes], codes: dict[bytes, bytes] | None) -> Iterator[bytes]:
         """The label last, and as a whole number."""
@@ -103,37 +58,6 @@ class CsvFiles:
         else:
             features, _, label = line.rpartition(b",")
         return features, label
-
-    def _test_rows(self, rows: int) -> int:
-        if rows < 2:
-            raise DataError(f"{self._path} holds one row, but at least two are needed: one to train, one to test")
-        return min(max(1, round(rows * self._csv.test_fraction)), rows - 1)
-
-    def _is_test(self, rows: int) -> NDArray[np.bool_]:
-        is_test = np.zeros(rows, np.bool_)
-        is_test[np.random.default_rng(self._csv.split_seed).permutation(rows)[: self._test_rows(rows)]] = True
-        return is_test
-
-    def _files(self) -> list[Path]:
-        path = Path(self._path)
-        if path.is_dir():
-            files = sorted(each for each in path.iterdir() if each.is_file() and each.name[0] not in "._")
-        else:
-            files = [path] if path.is_file() else sorted(Path(each) for each in glob.glob(self._path))
-        if not files:
-            raise DataError(f"{self._path}: {'the directory holds no file' if path.is_dir() else 'no such file'}")
-        return files
-
-    def _scan(self, files: list[Path]) -> Scan:
-        """The pass over the files, or what it found before in the same files under the same declaration."""
-        key = json.dumps([SCAN, _state(files), msgspec.structs.asdict(self._csv)], sort_keys=True)
-        place = f"csv/{hashlib.sha256(key.encode('utf-8', 'surrogateescape')).hexdigest()}.json"
-        try:
-            return msgspec.json.decode(self._cache.read(place), type=Scan)
-        except (StoreError, msgspec.DecodeError):
-            found = self._scan_anew(files)
-        self._cache.write(place, msgspec.json.encode(found))
-        return found
 
     def _scan_anew(self, files: list[Path]) -> Scan:
         digest = hashlib.sha256()
@@ -161,17 +85,13 @@ class CsvFiles:
             for count, found in ahead(check, hashed(itertools.chain([first], batches))):
                 rows += count
                 texts |= found
-                if len(texts) > MOST_CLASSES:
-                    raise DataError(
-                        f"{self._path} has more than {MOST_CLASSES} different labels; "
-                        f"is yarnstick.csv.label = {self._csv.label} right?"
-                    )
+                self._check_number_of_labels(len(texts))
         labels = self._text_labels(files, texts)
         classes = self._csv.classes or len(labels or {_whole(text) for text in texts})
         if labels is None:
             self._check_whole(files, texts, classes)
-        elif len(labels) > classes:
-            raise DataError(f"{self._path} has {len(labels)} different labels, but yarnstick.csv.classes = {classes}")
+        else:
+            self._check_classes(len(labels))
         return Scan(rows=rows, columns=columns, classes=classes, labels=labels, checksum=digest.hexdigest())
 
     def _text_labels(self, files: list[Path], texts: set[bytes]) -> tuple[str, ...] | None:
@@ -201,12 +121,7 @@ class CsvFiles:
         outside = {text for text in texts if _whole(text) >= classes}
         if outside:
             where, text = self._line_with(files, outside)
-            reason = (
-                f"yarnstick.csv.classes = {classes}"
-                if self._csv.classes
-                else f"there are {classes} different labels; set yarnstick.csv.classes if some do not occur"
-            )
-            raise DataError(f"{where}: the label {quote(text)} is outside 0..{classes - 1} ({reason})")
+            raise DataError(f"{where}: the label {quote(text)} {self._outside(classes)}")
 
     def _line_with(self, files: list[Path], labels: set[bytes]) -> tuple[str, bytes]:
         """The first line that has one of these labels."""
@@ -262,11 +177,6 @@ class _Counted:
         data = self._file.read(size)
         self._advance(len(data))
         return data
-
-
-def _state(files: list[Path]) -> list[tuple[str, int, int]]:
-    """What changes when somebody writes to the files."""
-    return [(str(file.absolute()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
 
 
 def _whole(text: bytes) -> int:

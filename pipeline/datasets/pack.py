@@ -26,6 +26,7 @@ from store.protocol import Store
 from store.publish import Staging
 
 GROUP_ROWS = 8192
+GROUP_BYTES = 8 << 20  # wide rows make smaller groups: memory is that of a few groups
 PART_BYTES = 256 << 20  # of rows before they are compressed
 SPAN = 255
 
@@ -158,9 +159,10 @@ def _lines(store: Store, path: str, manifest: Manifest) -> Iterator[Batch]:
 def _write(rows: Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]], staging: Staging, *, width: int) -> None:
     """Parts of whole row groups, all groups but the last of the same size."""
     schema = pa.schema([("features", pa.binary(width)), ("label", pa.int64())])
-    groups = _groups(rows)
+    group_rows = max(1, min(GROUP_ROWS, GROUP_BYTES // width))
+    groups = _groups(rows, group_rows)
     for number in itertools.count():
-        part_groups = itertools.islice(groups, max(1, PART_BYTES // (GROUP_ROWS * width)))
+        part_groups = itertools.islice(groups, max(1, PART_BYTES // (group_rows * width)))
         first = next(part_groups, None)
         if first is None:
             return
@@ -181,12 +183,12 @@ def _write(rows: Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]], staging:
                     pa.binary(width), len(labels), [None, pa.py_buffer(features)]
                 )
                 batch = pa.record_batch([column, pa.array(labels)], schema=schema)
-                writer.write_batch(batch, row_group_size=GROUP_ROWS)
+                writer.write_batch(batch, row_group_size=group_rows)
                 part.rows += len(labels)
 
 
 def _groups(
-    rows: Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]],
+    rows: Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]], group_rows: int
 ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
     """The same rows in groups of one size; the last one may be smaller."""
     waiting: list[tuple[NDArray[np.uint8], NDArray[np.int64]]] = []
@@ -194,11 +196,11 @@ def _groups(
     for features, labels in rows:
         waiting.append((features, labels))
         count += len(labels)
-        if count >= GROUP_ROWS:
+        if count >= group_rows:
             features, labels = _joined(waiting)
-            whole = count - count % GROUP_ROWS
-            for start in range(0, whole, GROUP_ROWS):
-                yield features[start : start + GROUP_ROWS], labels[start : start + GROUP_ROWS]
+            whole = count - count % group_rows
+            for start in range(0, whole, group_rows):
+                yield features[start : start + group_rows], labels[start : start + group_rows]
             waiting, count = [(features[whole:].copy(), labels[whole:])], count - whole
     if count:
         yield _joined(waiting)

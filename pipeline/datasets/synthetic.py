@@ -51,6 +51,9 @@ class Synthetic:
             pixel_range=(0, 255),
         )
 
+    def fetch(self) -> None:
+        """There is nothing to fetch: it is generated."""
+
     def rows(self, split: Split) -> Iterator[bytes]:
         """Each block of rows has a random generator of its own, so that no row depends on those before it."""
         description = self.description()

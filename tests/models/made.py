@@ -18,16 +18,25 @@ COLUMNS, CLASSES = 12, 3
 NETWORK = Network(sizes=(COLUMNS, 8, CLASSES))
 
 
-def packed(folder: Path, *, train_rows: int = 400, test_rows: int = 90, row_group_rows: int = 64) -> Dataset:
+def packed(
+    folder: Path,
+    *,
+    train_rows: int = 400,
+    test_rows: int = 90,
+    row_group_rows: int = 64,
+    columns: int = COLUMNS,
+    classes: int = CLASSES,
+    noise: float = 25,
+) -> Dataset:
     """Rows of bytes around one prototype a class."""
     folder.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(7)
-    prototypes = random.integers(40, 216, (CLASSES, COLUMNS))
+    prototypes = random.integers(40, 216, (classes, columns))
     for split, rows in (("train", train_rows), ("test", test_rows)):
-        labels = random.integers(0, CLASSES, rows)
-        values = np.clip(prototypes[labels] + random.normal(0, 25, (rows, COLUMNS)), 0, 255).astype(np.uint8)
+        labels = random.integers(0, classes, rows)
+        values = np.clip(prototypes[labels] + random.normal(0, noise, (rows, columns)), 0, 255).astype(np.uint8)
         features = pa.FixedSizeBinaryArray.from_buffers(
-            pa.binary(COLUMNS), rows, [None, pa.py_buffer(values.tobytes())]
+            pa.binary(columns), rows, [None, pa.py_buffer(values.tobytes())]
         )
         table = pa.table({"features": features, "label": pa.array(labels.astype(np.int64))})
         pq.write_table(table, folder / f"{split}.parquet", row_group_size=row_group_rows)
@@ -35,8 +44,8 @@ def packed(folder: Path, *, train_rows: int = 400, test_rows: int = 90, row_grou
         name="made",
         train=(str(folder / "train.parquet"),),
         test=(str(folder / "test.parquet"),),
-        columns=COLUMNS,
-        classes=CLASSES,
+        columns=columns,
+        classes=classes,
         dtype="uint8",
         offset=(0.0,),
         divisor=(255.0,),
@@ -59,14 +68,22 @@ def surroundings(folder: Path, **changes: Any) -> Surroundings:
 
 
 SPARK = Resources(executors=1, cores=2, memory_mib=1024, partitions=2, deploy_mode="client")
-RESOURCES = {"torch-cpu": Resources(threads=1), "torch-cuda": Resources(device="cuda"), "mllib": SPARK}
-PRECISION = {"mllib": "float64"}
+RESOURCES = {
+    "mllib": SPARK,
+    "mllib-logistic": SPARK,
+    "numpy": Resources(threads=1),
+    "torch-cpu": Resources(threads=1),
+    "torch-cuda": Resources(device="cuda"),
+}
+PRECISION = {"mllib": "float64", "mllib-logistic": "float64"}
 
 
 def spec(platform: str, **changes: Any) -> TrialSpec:
-    """A trial of full-batch gradient descent; `changes` are hyper-parameters, or resources, seed and data_fraction."""
+    """A trial of full-batch gradient descent; `changes` are hyper-parameters, or fields of the spec itself."""
     resources = changes.pop("resources", RESOURCES[platform])
-    others = {name: changes.pop(name) for name in ("seed", "data_fraction", "trial") if name in changes}
+    others = {
+        name: changes.pop(name) for name in ("data", "seed", "data_fraction", "trial", "network") if name in changes
+    }
     given = Hyperparameters(
         solver="gd",
         learning_rate=0.5,

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from models.dataset import Dataset
-from models.networks import Layer, initial_weights
+from models.networks import Layer, flatten, initial_weights, unflatten
 from models.spec import TrialSpec
+
+Values = NDArray[np.float64]
+ACTIVATE: dict[str | None, Callable[[Values], Values]] = {
+    None: lambda sums: sums,
+    "sigmoid": lambda sums: 1 / (1 + np.exp(-sums)),
+    "relu": lambda sums: np.where(sums > 0, sums, 0.0),
+    "tanh": np.tanh,
+}
+DERIVE: dict[str | None, Callable[[Values], Values]] = {  # by what the activation gave
+    None: np.ones_like,
+    "sigmoid": lambda outputs: outputs * (1 - outputs),
+    "relu": lambda outputs: (outputs > 0).astype(np.float64),
+    "tanh": lambda outputs: 1 - outputs**2,
+}
 
 
 def losses(spec: TrialSpec, data: Dataset) -> list[float]:
@@ -17,7 +33,7 @@ def losses(spec: TrialSpec, data: Dataset) -> list[float]:
     layers = initial_weights(spec.network, spec.seed)
     found = []
     for _ in range(spec.hyperparameters.epochs):
-        loss, gradient = loss_and_gradient(layers, values, labels)
+        loss, gradient = loss_and_gradient(layers, values, labels, activations=spec.network.layer_activations)
         found.append(loss)
         rate = spec.hyperparameters.learning_rate or 1.0
         layers = [
@@ -27,15 +43,33 @@ def losses(spec: TrialSpec, data: Dataset) -> list[float]:
     return found
 
 
+def minimum(spec: TrialSpec, data: Dataset) -> float:
+    """The smallest loss that a network without hidden layers can have: it is convex, so there is one."""
+    from scipy.optimize import minimize
+
+    features, labels = data.read_train(spec.data_fraction)
+    values = data.values(features, "float64")
+
+    def found(flat: Values) -> tuple[float, Values]:
+        layers = unflatten(spec.network, flat)
+        loss, gradient = loss_and_gradient(layers, values, labels, activations=spec.network.layer_activations)
+        return loss, flatten(gradient)
+
+    start = flatten(initial_weights(spec.network, spec.seed))
+    return float(minimize(found, start, jac=True, method="BFGS", options={"gtol": 1e-9}).fun)
+
+
 def loss_and_gradient(
-    layers: list[Layer], values: NDArray[np.float64], labels: NDArray[np.int64]
+    layers: list[Layer],
+    values: NDArray[np.float64],
+    labels: NDArray[np.int64],
+    *,
+    activations: tuple[str | None, ...],
 ) -> tuple[float, list[Layer]]:
     outputs = [values]
-    for weights, bias in layers[:-1]:
-        outputs.append(1 / (1 + np.exp(-(outputs[-1] @ weights.T + bias))))
-    weights, bias = layers[-1]
-    scores = outputs[-1] @ weights.T + bias
-    scores -= scores.max(1, keepdims=True)
+    for (weights, bias), activation in zip(layers, activations, strict=True):
+        outputs.append(ACTIVATE[activation](outputs[-1] @ weights.T + bias))
+    scores = outputs[-1] - outputs[-1].max(1, keepdims=True)
     chances = np.exp(scores)
     chances /= chances.sum(1, keepdims=True)
     rows = np.arange(len(labels))
@@ -45,6 +79,7 @@ def loss_and_gradient(
     delta /= len(labels)
     gradient: list[Layer] = []
     for index in range(len(layers) - 1, -1, -1):
+        delta = delta * DERIVE[activations[index]](outputs[index + 1])
         gradient.append((delta.T @ outputs[index], delta.sum(0)))
-        delta = delta @ layers[index][0] * outputs[index] * (1 - outputs[index])
+        delta = delta @ layers[index][0]
     return float(loss), gradient[::-1]

@@ -6,10 +6,22 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
-from models.networks import accuracy, flatten, initial_weights, logits, to_torch, unflatten
+from models.networks import Layer, accuracy, flatten, initial_weights, logits, to_torch, unflatten
 from models.spec import Network
 from tests.models import reference
+
+NAMES = [
+    "mlp:5-4-3",
+    "mlp:5-4-3:relu",
+    "mlp:5-4-3:tanh",
+    "mlp:5-4-6-3:relu,sigmoid",
+    "mlp:5-4-6-3:tanh,relu,tanh",
+    "mlp:5-4-3:sigmoid,sigmoid",
+    "mlp:5-4-3:tanh,relu",
+    "perceptron:5-3",
+]
 
 sizes = st.lists(st.integers(1, 6), min_size=2, max_size=4).map(lambda found: Network(sizes=tuple(found)))
 
@@ -30,28 +42,42 @@ def test_the_seed_decides() -> None:
     assert (flatten(initial_weights(network, 1)) != flatten(initial_weights(network, 2))).any()
 
 
-def test_accuracy_is_what_torch_counts() -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_accuracy_is_what_torch_counts(name: str) -> None:
     import torch
 
-    network = Network(sizes=(5, 4, 3))
+    network = Network.parse(name)
     random = np.random.default_rng(0)
-    values, labels = random.normal(size=(5000, 5)), random.integers(0, 3, 5000)
+    values, labels = random.normal(size=(5000, network.inputs)), random.integers(0, 3, 5000)
     layers = initial_weights(network, 3)
     parameters = to_torch(layers, device=torch.device("cpu"), dtype=torch.float64)
-    best = logits(parameters, torch.from_numpy(values)).argmax(1).numpy()
-    assert accuracy(layers, values, labels) == (best == labels).mean()
+    activations = network.layer_activations
+    best = logits(parameters, torch.from_numpy(values), activations).argmax(1).numpy()
+    assert accuracy(layers, values, labels, activations=activations) == (best == labels).mean()
 
 
-def test_the_reference_is_right_by_finite_differences() -> None:
-    network = Network(sizes=(4, 3, 3))
+def test_a_large_negative_sum_is_no_warning() -> None:
+    network = Network(sizes=(1, 1, 2))
+    layers = [(np.full((1, 1), -1e3), np.zeros(1)), (np.ones((2, 1)), np.array([0.0, 1.0]))]
+    assert accuracy(layers, np.ones((3, 1)), np.ones(3, np.int64), activations=network.layer_activations) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_reference_is_right_by_finite_differences(name: str) -> None:
+    network = Network.parse(name)
     random = np.random.default_rng(0)
-    values, labels = random.normal(size=(20, 4)), random.integers(0, 3, 20)
+    values, labels = random.normal(size=(20, network.inputs)), random.integers(0, 3, 20)
     flat = flatten(initial_weights(network, 1))
-    _, gradient = reference.loss_and_gradient(unflatten(network, flat), values, labels)
+
+    def found(at: NDArray[np.float64]) -> tuple[float, list[Layer]]:
+        return reference.loss_and_gradient(
+            unflatten(network, at), values, labels, activations=network.layer_activations
+        )
+
+    _, gradient = found(flat)
     step = 1e-6
     for place, expected in enumerate(flatten(gradient)):
         moved = np.zeros_like(flat)
         moved[place] = step
-        up, _ = reference.loss_and_gradient(unflatten(network, flat + moved), values, labels)
-        down, _ = reference.loss_and_gradient(unflatten(network, flat - moved), values, labels)
+        (up, _), (down, _) = found(flat + moved), found(flat - moved)
         assert (up - down) / (2 * step) == pytest.approx(expected, abs=1e-8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,7 +10,19 @@ import time
 
 import pytest
 
-from models.probes import OtherLoad, cpu_name, memory_mib, product_flops, usable_cores
+from models.probes import (
+    OtherLoad,
+    PeakKey,
+    cpu_name,
+    measure_peaks,
+    memory_mib,
+    peak_key,
+    peak_keys,
+    product_flops,
+    usable_cores,
+)
+from models.spec import Network, Resources
+from tests.models.made import spec
 
 BURN = "import time\nend = time.monotonic() + 2\nwhile time.monotonic() < end: sum(range(1000))"
 
@@ -51,3 +64,46 @@ def test_the_matrix_product_has_a_speed(name: str) -> None:
     threads = torch.get_num_threads()
     assert product_flops(getattr(torch, name), threads=1, repeats=1) > 1e8
     assert torch.get_num_threads() == threads
+
+
+def test_so_many_seconds_are_spent_and_one_product_at_least() -> None:
+    import torch
+
+    assert product_flops(torch.float32, threads=1, seconds=0) > 1e8
+
+
+def test_a_precision_that_torch_does_not_know_has_no_peak() -> None:
+    assert measure_peaks([PeakKey(precision="float1024", threads=1)], seconds=0) == []
+    assert measure_peaks([PeakKey(precision="mm", threads=1)], seconds=0) == []
+
+
+def test_as_a_process_it_prints_them() -> None:
+    command = [sys.executable, "-m", "models.probes", "0", "float32:1", "float64:1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert [(each["precision"], each["threads"]) for each in json.loads(done.stdout)] == [
+        ("float32", 1),
+        ("float64", 1),
+    ]
+
+
+def test_a_trial_is_held_against_as_many_threads_as_it_has_cores() -> None:
+    mllib = spec("mllib", resources=Resources(executors=3, cores=2))
+    assert peak_key(mllib, cores=8) == PeakKey(precision="float64", threads=6)
+    assert peak_key(mllib, cores=4) == PeakKey(precision="float64", threads=4), "the machine has no more"
+    assert peak_key(spec("torch-cpu", resources=Resources(threads=2)), cores=8) == PeakKey.parse("float32:2")
+
+
+def test_what_has_no_peak() -> None:
+    from dataclasses import replace
+
+    assert peak_key(spec("torch-cuda"), cores=8) is None
+    assert peak_key(spec("torch-cpu", resources=Resources()), cores=8) is None
+    own = replace(spec("torch-cpu"), network=Network(sizes=(), source="mine:net"))
+    assert peak_key(own, cores=8) is None
+
+
+def test_only_what_the_trials_need_is_measured_and_the_baselines_precision_beside_it() -> None:
+    specs = [spec("mllib", resources=Resources(executors=2, cores=1)), spec("torch-cpu"), spec("torch-cuda")]
+    assert [str(key) for key in peak_keys(specs, precision="float32", cores=2)] == [
+        "float32:1", "float32:2", "float64:2",
+    ]  # fmt: skip

@@ -21,6 +21,7 @@ PROFILE = """
 [yarnstick]
 noisy_share = 0.99
 noisy_repeats = 0
+probe_seconds = 0
 lease = lease.lock
 
 [profile.tiny]

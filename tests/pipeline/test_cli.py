@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.lease import measuring_lease
 from tests.pipeline.conftest import Finished
 from tests.pipeline.place import Place, assert_one_error, eventually, finish, run_named
 
@@ -260,6 +262,123 @@ def test_init_writes_the_documented_settings_and_never_overwrites(tmp_path: Path
     assert_one_error(place.run("init", "nowhere"), "nowhere", "cannot be written")
 
 
+def test_a_plan_is_also_json(place: Place) -> None:
+    done = place.run("plan", "--profile", "tiny", "--set", "profile.tiny.cores=1 4096", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert [trial["place"] for trial in told["trials"]] == [1, 2, 3, 4]
+    assert sum(trial["impossible"] is None for trial in told["trials"]) == told["possible"] == 2
+    assert told["trials"][0]["spec"]["platform"] == "steady"
+    assert told["estimate"]["unknown"] == 1
+
+
+def test_a_run_ends_when_its_minutes_are_over_and_the_next_call_continues(place: Place) -> None:
+    """What is over is the time for another trial of the same kind, known from the one that just ran."""
+    steady = (*RUN, "--run-id", "M", "--set", "profile.tiny.cores=1", "--set", "profile.tiny.trials=40")
+    first = place.run(*steady, "--max-minutes", "0.15", MADE_SLEEP="1")
+    assert first.returncode == 0, first.stderr
+    assert first.stderr == ""
+    done = len(place.trials("M"))
+    assert 1 <= done < 40
+    end = first.stdout.splitlines()[-1]
+    assert end.startswith(f"Ended by --max-minutes after {done} of 40 trials (")
+    assert end.endswith("; the same command with --run-id M continues with the trials that are missing.")
+    assert f"The run is not finished: {done} of 40 trials so far." in first.stdout
+    assert "report.html" in place.report("M")
+    before = place.trials("M")
+    second = place.run(*steady, "--max-minutes", "1000")
+    assert second.returncode == 0, second.stderr
+    assert "Ended by" not in second.stdout
+    after = place.trials("M")
+    assert len(after) == 40
+    assert {slug: after[slug] for slug in before} == before
+
+
+def test_minutes_that_are_too_few_for_any_trial_are_one_sentence(place: Place) -> None:
+    done = place.run(*RUN, "--run-id", "M", "--max-minutes", "0.0001")
+    assert_one_error(done, "no trial of run M was begun", "0.0001 min have passed", "give more than --max-minutes")
+    assert place.trained() == []
+
+
+def test_minutes_also_end_the_wait_for_another_measurement(place: Place) -> None:
+    with measuring_lease(place.folder / "lease.lock", waiting=pytest.fail):
+        done = place.run(*RUN, "--run-id", "M", "--max-minutes", "0.1")
+    assert_one_error(done, "no trial of run M was begun", "another measurement on this host")
+    assert place.trained() == []
+
+
+@pytest.mark.parametrize("minutes", ["0", "-1", "nan", "inf", "soon"])
+def test_minutes_are_a_number_above_0(minutes: str, place: Place) -> None:
+    done = place.run(*RUN, f"--max-minutes={minutes}")
+    assert done.returncode == 2
+    assert "Error: Invalid value for '--max-minutes'" in done.stderr
+
+
+def test_a_second_ctrl_c_ends_the_report_too(place: Place) -> None:
+    process = place.start(*RUN, "--run-id", "I", MADE_SLEEP="0.5")
+    eventually(lambda: place.trials("I"))
+    process.send_signal(signal.SIGINT)
+    eventually(
+        lambda: (
+            not (place.folder / "build" / "cache" / "work").exists()
+            or not any((place.folder / "build" / "cache" / "work").iterdir())
+        )
+    )
+    process.send_signal(signal.SIGINT)
+    done = finish(process)
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
+    assert done.stderr.endswith("; the same command with --run-id I continues with the trials that are missing.\n")
+    assert place.run(*RUN, "--run-id", "I").returncode == 0
+
+
+COMPLETE = """
+eval "$(_YARNSTICK_COMPLETE=source_bash yarnstick)"
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
+_yarnstick_completion yarnstick
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash on PATH")
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["run", "--profile", "t"], ["tiny"]),
+        (["run", "--profile", ""], ["default", "full", "quick", "tiny"]),
+        (["report", "--run-id", ""], ["R"]),
+        (["runs", "compare", "R", ""], ["R"]),
+        (["runs", "show", "--store", "elsewhere", ""], [""]),
+        (["runs", "c"], ["compare", "clean"]),
+        (["run", "--set", "profile.tiny.platf"], ["profile.tiny.platforms="]),
+        (["run", "--set", "profile.tiny.platforms", "=", "st"], ["steady"]),
+        (["run", "--set", "scale", "="], ["global", "pixel"]),
+        (["run", "--set", "csv.header", "=", "t"], ["true"]),
+        (["run", "--set", "csv.nothing", "=", "t"], [""]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_a_shell_completes_what_is_there(words: list[str], offered: list[str], finished: Finished) -> None:
+    """In a real bash, which splits words at each =."""
+    place = finished.place
+    programs = place.folder / "bin"
+    programs.mkdir(exist_ok=True)
+    program = programs / "yarnstick"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "from pipeline.cli import main; main()" "$@"\n')
+    program.chmod(0o755)
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    done = place.run("yarnstick", *words, command=["bash", "-c", COMPLETE, "bash"], PATH=path)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == offered
+
+
+def test_completion_is_quiet_about_bad_settings(place: Place) -> None:
+    (place.folder / "luigi.cfg").write_text("[yarnstick]\nsed = 1\n")
+    asked = {"_YARNSTICK_COMPLETE": "complete_bash", "COMP_WORDS": "yarnstick\nrun\n--profile\n", "COMP_CWORD": "3"}
+    done = place.run(**asked)
+    assert (done.stdout.strip(), done.stderr) == ("", "")
+
+
 def test_help_imports_nothing_heavy(place: Place) -> None:
     code = (
         "import sys\nfrom pipeline.cli import main\n"
@@ -270,7 +389,7 @@ def test_help_imports_nothing_heavy(place: Place) -> None:
     done = place.run("--help", command=[sys.executable, "-c", code])
     assert done.returncode == 0, done.stderr
     assert "HEAVY ." in done.stdout
-    for command in ("run", "plan", "report", "init"):
+    for command in ("run", "runs", "plan", "report", "init", "doctor"):
         assert command in done.stdout
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.lease import lease_file, measuring_lease
+from pipeline.lease import StillHeldError, holders, lease_file, measuring_lease
 from store.errors import SettingError
 from tests.pipeline.place import TOP, eventually
 
@@ -47,6 +47,23 @@ def test_two_processes_are_never_inside_at_once(tmp_path: Path) -> None:
     lines = log.read_text().splitlines()
     assert len(lines) == 60
     assert lines[1::2] == [line.replace("in", "out") for line in lines[::2]]
+
+
+def test_patience_ends_and_the_holder_is_named(tmp_path: Path) -> None:
+    lease, holds = tmp_path / "lease", tmp_path / "holds"
+    assert holders(lease) == []
+    holder = start(HOLD, lease, holds, 600)
+    try:
+        eventually(holds.exists)
+        assert holders(lease) == [holder.pid]
+        with pytest.raises(StillHeldError), measuring_lease(lease, waiting=lambda: None, patience=0.3):
+            pass
+    finally:
+        holder.kill()
+        holder.wait()
+    assert holders(lease) == []
+    with measuring_lease(lease, waiting=pytest.fail, patience=0.0):
+        assert holders(lease) == [os.getpid()]
 
 
 def test_a_killed_holder_holds_nothing(tmp_path: Path) -> None:

@@ -180,6 +180,28 @@ def test_a_network_takes_the_sizes_of_its_dataset() -> None:
     }
 
 
+def test_every_kind_of_network_takes_its_sizes_and_equal_ones_count_once() -> None:
+    networks = "perceptron:*-* mlp:*-* mlp:*-8-*:sigmoid mlp:*-8-* mlp:*-8-4-*:relu,tanh torch:my_nets:make"
+    trials = planned(SIX, NINE, networks=networks, trials="1")
+    assert Counter((each.spec.dataset, each.spec.network.name) for each in trials) == {
+        (dataset, name): 1
+        for dataset, columns in (("six", 6), ("nine", 9))
+        for name in (
+            f"perceptron:{columns}-3",
+            f"mlp:{columns}-8-3",
+            f"mlp:{columns}-8-4-3:relu,tanh",
+            "torch:my_nets:make",
+        )
+    }
+    assert len({each.spec.slug for each in trials}) == 8
+
+
+def test_platforms_with_one_way_to_a_gradient_have_no_such_axis() -> None:
+    trials = planned(platforms="numpy torch-cpu mllib", gradients="autograd manual", trials="1")
+    found = Counter((each.spec.platform, each.spec.hyperparameters.gradient) for each in trials)
+    assert found == {("numpy", None): 1, ("mllib", None): 1, ("torch-cpu", "autograd"): 1, ("torch-cpu", "manual"): 1}
+
+
 def test_a_network_without_a_dataset_is_an_error_with_both_numbers() -> None:
     with pytest.raises(SettingError, match=r"network mlp:7-8-3 fits none .* six has 6 and 3; nine has 9 and 3"):
         planned(SIX, NINE, networks="mlp:*-8-* mlp:7-8-3")

@@ -59,7 +59,7 @@ def test_a_run_without_a_trial_has_nothing_to_report(copied: Place) -> None:
 
 
 def test_an_unknown_run_is_told_with_those_that_are_there(copied: Place) -> None:
-    from pipeline.experiment import open_store
+    from store.local import LocalStore
 
     with pytest.raises(StoreError, match=r"run Q is not in .*known are R"):
-        known_run(open_store(copied.store.as_uri()), "Q")
+        known_run(LocalStore(copied.store), "Q")

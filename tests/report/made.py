@@ -5,15 +5,30 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from models.outcome import Outcome
+from models.probes import MachineProbes, Peak
 from models.record import EpochRecord
 from models.spec import Hyperparameters, Network, Resources, TrialSpec
+from models.timeline import Load, TaskSpan
 from report.facts import BaselineSpec, RunFacts
+from report.timeline import Timeline
 
 BASELINE = BaselineSpec(platform="torch-cpu", precision="float32", threads=1)
+START = datetime(2025, 3, 1, 9, 0, tzinfo=UTC)
+# FLOP/s of a machine whose second core is as good as its first.
+SPEED = {"float64": 60e9, "float32": 120e9, "bfloat16": 400e9}
+PROBES = MachineProbes(
+    machine="made",
+    cpu="A processor that was made up",
+    measured_at=START,
+    other_load=0.01,
+    peaks=tuple(
+        Peak(precision=name, threads=n, flops=n * speed) for name, speed in SPEED.items() for n in range(1, 65)
+    ),
+)
 RUN = RunFacts(
     run_id="quick-made",
     profile="quick",
@@ -25,8 +40,10 @@ RUN = RunFacts(
     commit="0000000",
     settings={"profile.quick.trials": 3, "profile.quick.platforms": ["torch-cpu", "torch-cuda", "mllib"]},
     rows_of={"mnist": 60_000},
+    probes=(PROBES,),
 )
-START = datetime(2025, 3, 1, 9, 0, tzinfo=UTC)
+# Shares of what is not arithmetic above the floor in an epoch of MLlib.
+SHARES = {"comm": 0.03, "scheduling": 0.04, "gc": 0.02, "serialization": 0.005, "driver": 0.06, "other": 0.015}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +67,14 @@ class Made:
     rows: int = 15_000
     passes: int = 1
     loss: bool = True
+    ledger: bool = True  # where there are executors
+
+    @property
+    def floor_seconds(self) -> float | None:
+        """Of an epoch, by the speeds above."""
+        total = self.threads or (self.executors or 0) * (self.cores or 0)
+        flop = Network(sizes=self.sizes).flop_per_row() or 0
+        return self.passes * self.rows * flop / (total * SPEED[self.precision]) if total else None
 
 
 def mllib(executors: int, cores: int, seconds: float | None, *, unavailable: str | None = None) -> Made:
@@ -139,15 +164,23 @@ def _epoch(made: Made, empty: EpochRecord, epoch: int, *, factor: float, jitter:
     assert made.seconds is not None
     wobble = 1 + jitter * math.sin(7 * epoch + empty.trial * 3 if empty.trial else 0)
     updates = 1 if made.batch_size is None else math.ceil(made.rows / made.batch_size)
+    seconds = made.seconds * factor * wobble * (1.6 if epoch == 1 else 1.0)
+    ledger = {name: share * seconds for name, share in SHARES.items()} if made.executors and made.ledger else {}
+    if ledger:
+        ledger["compute"] = seconds - sum(ledger.values())
     return replace(
         empty,
+        **ledger,
+        floor_seconds=made.floor_seconds,
+        load_seconds=6.0 / made.executors if made.executors else 0.1,
+        blas="VectorBLAS" if made.platform == "mllib" else "mkl",
         rows=made.rows,
         epoch=epoch,
         passes=made.passes,
         updates=updates,
         samples=made.rows * made.passes,
         parameters=814_090,
-        seconds=made.seconds * factor * wobble * (1.6 if epoch == 1 else 1.0),
+        seconds=seconds,
         clock="eventlog" if made.platform == "mllib" else "measured",
         cpu_seconds=made.seconds,
         startup_seconds=4.0 if made.platform == "mllib" else 0.2,
@@ -162,6 +195,32 @@ def _accuracy(made: Made, epoch: int, last: int) -> float | None:
     if not made.loss or (made.platform == "mllib" and epoch != last):
         return None
     return 0.12 + 0.6 * (1 - 0.9**epoch) + (0.004 if made.platform == "mllib" else 0.0)
+
+
+def timelines(configurations: Iterable[Made] = QUICK, *, epochs: int = 5) -> list[Timeline]:
+    """Each slot of each executor reads its part of the rows, then does one task an epoch with a gap after it."""
+    found = []
+    for made in configurations:
+        if made.executors and made.cores and made.seconds:
+            row = asdict(outcome(made).records[0])
+            tasks = tuple(
+                TaskSpan(
+                    executor=str(executor), slot=slot, kind="pass" if epoch else "load", epoch=epoch or None,
+                    launched=3.0 + (epoch - 1) * made.seconds if epoch else 1.0,
+                    ended=3.0 + (epoch - 0.1 * executor) * made.seconds if epoch else 2.5,
+                    job=epoch, stage=epoch, group="made", bytes_read=1_000_000, locality="PROCESS_LOCAL",
+                    shuffle_local_bytes=0, shuffle_remote_bytes=0, failed=False,
+                )
+                for epoch in range(epochs + 1)
+                for executor in range(made.executors)
+                for slot in range(made.cores)
+            )  # fmt: skip
+            load = Load(
+                group="made", executors=made.executors, cores=made.executors * made.cores, seconds=1.5,
+                bytes_read=9_400_000, remote_bytes_read=0 if made.executors == 1 else 4_700_000,
+            )  # fmt: skip
+            found.append(Timeline(row=row, trial=1, tasks=tasks, load=load))
+    return found
 
 
 def with_records(outcome: Outcome, **changes: object) -> Outcome:

@@ -48,9 +48,27 @@ def test_the_columns_are_the_contracts() -> None:
         "relative_to_one_thread", "relative_to_one_machine", "updates_per_epoch", "loss", "final_accuracy",
         "seconds_to_target", "startup_seconds", "price_per_hour", "price", "status",
     ]  # fmt: skip
-    assert list(COMPARISON) == expected
-    assert list(rows(outcomes())[0]) == expected
+    ours = ["floor_seconds", "compute", "comm", "scheduling", "gc", "serialization", "driver", "other"]
+    assert list(COMPARISON) == expected + ours
+    assert list(rows(outcomes())[0]) == expected + ours
     assert {"trial", "attempt", "seed", "epoch"}.isdisjoint(expected)
+
+
+def test_the_ledger_of_a_configuration_sums_to_its_mean_seconds() -> None:
+    mine = row(outcomes(), platform="mllib", executors=2, cores=1)
+    ledger = ("compute", "comm", "scheduling", "gc", "serialization", "driver", "other")
+    assert sum(float(mine[name]) for name in ledger) == pytest.approx(float(mine["mean_seconds"]))
+    assert row(outcomes(), platform="torch-cpu", threads=1)["compute"] == ""
+
+
+def test_a_ledger_that_one_epoch_lacks_is_none() -> None:
+    """A mean over other epochs than the seconds' would not sum to them."""
+    found = outcomes([mllib(1, 1, 2.0)])
+    records = list(found[1].records)
+    records[3] = replace(records[3], compute=None)
+    found[1] = replace(found[1], records=tuple(records))
+    mine = row(found, platform="mllib")
+    assert (mine["compute"], mine["gc"] != "") == ("", True)
 
 
 def test_every_record_of_every_attempt_is_kept() -> None:

@@ -13,14 +13,14 @@ import pytest
 from models.outcome import Outcome
 from report.merge import merged_files, records_table
 from report.page import FITS, report_files
-from tests.report.made import BASELINE, QUICK, RUN, Made, ended, mllib, outcomes, torch, with_records
+from tests.report.made import BASELINE, QUICK, RUN, Made, ended, mllib, outcomes, timelines, torch, with_records
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 
 def files(found: list[Outcome], **facts: Any) -> dict[str, bytes]:
-    return report_files(records_table(found), run=replace(RUN, **facts), baseline=BASELINE)
+    return report_files(records_table(found), run=replace(RUN, **facts), baseline=BASELINE, timelines=timelines())
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +47,10 @@ def opened(browser: Browser, found: dict[str, bytes], folder: Path, **context: A
 def test_the_files(quick: dict[str, bytes]) -> None:
     assert quick.keys() == {
         "environment.json", "figures/cores.png", "figures/cores.svg", "figures/learning.png", "figures/learning.svg",
-        "figures/order.png", "figures/order.svg", "figures/seconds.png", "figures/seconds.svg", "fits.csv",
+        "figures/ledger.png", "figures/ledger.svg", "figures/order.png", "figures/order.svg",
+        "figures/seconds.png", "figures/seconds.svg", "figures/timeline.png", "figures/timeline.svg", "fits.csv",
         "report.html", "sweep_executors_mllib_mnist.csv", "sweep_threads_torch-cpu_mnist.csv", "tests.csv",
-        "verdict.json",
+        "timeline.csv", "verdict.json",
     }  # fmt: skip
     assert len(quick["report.html"]) < 2_000_000
     assert quick["fits.csv"].decode() == ",".join(FITS) + "\n"
@@ -63,8 +64,14 @@ def test_the_same_records_give_the_same_bytes(quick: dict[str, bytes]) -> None:
     assert files(outcomes()) == quick
 
 
+def test_without_event_logs_there_is_no_timeline() -> None:
+    found = report_files(records_table(outcomes()), run=RUN, baseline=BASELINE)
+    assert not [name for name in found if "timeline" in name]
+    assert "What each executor did" not in found["report.html"].decode()
+
+
 def test_figures_stand_alone(quick: dict[str, bytes]) -> None:
-    for name in ("seconds", "cores", "learning", "order"):
+    for name in ("seconds", "ledger", "timeline", "cores", "learning", "order"):
         text = quick[f"figures/{name}.svg"].decode()
         assert "var(" not in text
         assert "#010203" not in text
@@ -82,7 +89,7 @@ def test_the_page_in_a_browser(
         details.click()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     shown = page.locator(".picture > div:visible")
-    assert shown.count() == 4
+    assert shown.count() == 6
     assert {box.get_attribute("class") for box in shown.all()} == {"narrow" if width == 400 else "wide"}
     ink = page.evaluate("getComputedStyle(document.body).color")
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")

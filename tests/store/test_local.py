@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from store.errors import StoreError
-from store.local import ABANDONED_SECONDS, LocalStore
-from store.publish import Staging, temporary_name, temporary_owner
+from store.local import LocalStore
+from store.publish import ABANDONED_SECONDS, Staging, temporary_name, temporary_owner
 
 STAGES = {
     "before anything is written": "signal_now()",

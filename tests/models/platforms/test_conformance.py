@@ -10,13 +10,14 @@ import pytest
 
 from models.dataset import Dataset
 from models.protocol import BUILT_IN, Epoch, Platform, platform
-from models.spec import MINI_BATCH_SOLVERS, SOLVERS, TrialSpec
+from models.spec import MINI_BATCH_SOLVERS, SOLVERS, Network, TrialSpec
 from tests.models import reference
-from tests.models.made import packed, spec, surroundings
+from tests.models.made import CLASSES, COLUMNS, packed, spec, surroundings
 
 # How far a loss may be from the float64 reference, by precision.
 TOLERANCE = {"float64": 1e-9, "float32": 1e-5, "bfloat16": 2e-2}
-MARKS = {"mllib": [pytest.mark.spark]}
+MARKS = {"mllib": [pytest.mark.spark], "mllib-logistic": [pytest.mark.spark]}
+PERCEPTRON = Network(sizes=(COLUMNS, CLASSES))
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +49,42 @@ def test_full_batch_gradient_descent_is_the_reference(trainer: Platform, data: D
     epochs = train(trainer, trial, data)
     tolerance = TOLERANCE[trial.hyperparameters.precision]
     assert [epoch.loss for epoch in epochs] == pytest.approx(reference.losses(trial, data), rel=tolerance)
+
+
+@pytest.mark.parametrize(
+    "name", ["perceptron:12-3", "mlp:12-8-3:relu", "mlp:12-8-3:tanh,tanh", "mlp:12-6-5-3:tanh,relu"]
+)
+def test_any_network_by_its_name_is_the_reference(trainer: Platform, data: Dataset, name: str) -> None:
+    trial = spec(trainer.name, network=Network.parse(name))
+    epochs = train(trainer, trial, data)
+    tolerance = TOLERANCE[trial.hyperparameters.precision]
+    assert [epoch.loss for epoch in epochs] == pytest.approx(reference.losses(trial, data), rel=tolerance)
+
+
+def test_softmax_regression_by_l_bfgs_finds_the_one_minimum(trainer: Platform, tmp_path: Path) -> None:
+    data = packed(tmp_path, noise=150)  # classes that no plane divides: else the best weights are infinite
+    trial = spec(trainer.name, data="made-noisy", network=PERCEPTRON, solver="l-bfgs", learning_rate=None, epochs=50)
+    epochs = train(trainer, trial, data)
+    assert epochs[-1].loss == pytest.approx(reference.minimum(trial, data), rel=1e-5)
+    assert epochs[-1].test_accuracy is not None
+
+
+def test_it_takes_a_network_as_wide_as_colour_images(trainer: Platform, tmp_path: Path) -> None:
+    data = packed(tmp_path, columns=3072, classes=10, train_rows=60, test_rows=20)
+    network = Network.parse("mlp:3072-1024-10")
+    trial = spec(trainer.name, data="made-wide", network=network, learning_rate=0.01, epochs=2)
+    epochs = train(trainer, trial, data)
+    tolerance = 10 * TOLERANCE[trial.hyperparameters.precision]
+    assert [epoch.loss for epoch in epochs] == pytest.approx(reference.losses(trial, data), rel=tolerance)
+
+
+def test_a_module_of_torch_is_for_torch(trainer: Platform) -> None:
+    trial = spec(trainer.name, network=Network.parse("torch:small_cnn:make", inputs=COLUMNS, classes=CLASSES))
+    why = trainer.unavailable(trial)
+    if trainer.name.startswith("torch"):
+        assert why in (None, "no CUDA device")
+    else:
+        assert "torch:small_cnn:make is a module of torch" in (why or "")
 
 
 def test_counters_are_honest(trainer: Platform, data: Dataset) -> None:

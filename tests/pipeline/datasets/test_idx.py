@@ -6,10 +6,10 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.datasets.idx import read_idx, read_idx_file
+from pipeline.datasets.idx import idx_layout, read_idx, read_idx_file, read_idx_rows
 from store.errors import DataError
 
 IMAGES = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
@@ -69,3 +69,43 @@ def test_any_bytes_are_an_array_or_a_sentence(data):
     except DataError:
         return
     assert encoded(array) == data
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.one_of(
+        st.binary(max_size=40),
+        st.tuples(st.integers(0, 4), st.binary(max_size=30)).map(lambda parts: bytes([0, 0, 8, parts[0]]) + parts[1]),
+        st.tuples(st.integers(1, 5), st.integers(1, 4)).map(lambda shape: encoded(np.ones(shape, np.uint8))),
+        st.binary(max_size=40).map(gzip.compress),
+    )
+)
+def test_read_in_blocks_any_bytes_are_the_same_array_or_a_sentence(tmp_path, data):
+    (tmp_path / "f").write_bytes(data)
+    try:
+        array = read_idx_file(tmp_path / "f")
+    except DataError:
+        with pytest.raises(DataError):
+            list(read_idx_rows(tmp_path / "f"))
+        return
+    if array.size:
+        assert np.array_equal(np.concatenate(list(read_idx_rows(tmp_path / "f"))), array)
+
+
+@pytest.mark.parametrize(
+    ("images", "labels", "sentence"),
+    [
+        (3, 2, "images holds 3 or more images, but .*labels 2 labels"),
+        (2, 3, "images holds 2 images, but .*labels 3 labels"),
+    ],
+)
+def test_images_and_labels_are_as_many(tmp_path, images, labels, sentence):
+    (tmp_path / "images").write_bytes(encoded(np.zeros((images, 28, 28), np.uint8)))
+    (tmp_path / "labels").write_bytes(encoded(np.zeros(labels, np.uint8)))
+    layout = idx_layout({"train": ("images", "labels"), "test": ("images", "labels")})
+    found = {name: tmp_path / name for name in ("images", "labels")}
+    with pytest.raises(DataError, match=sentence):
+        list(layout.read(found, "train"))
+    (tmp_path / "images").write_bytes(encoded(IMAGES))
+    with pytest.raises(DataError, match=r"images: an image is \(3, 4\), not \(28, 28\)"):
+        list(layout.read(found, "train"))

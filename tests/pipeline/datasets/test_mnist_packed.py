@@ -5,19 +5,20 @@ import json
 import numpy as np
 
 from pipeline.datasets.ingest import ingest
-from pipeline.datasets.mnist import Mnist
 from pipeline.datasets.normalize import find_range, normalize
 from pipeline.datasets.pack import open_dataset, pack
+from pipeline.datasets.sources import source
+from tests.pipeline.datasets.conftest import whole
 
 
 def test_mnist_is_packed_as_its_own_bytes(mnist_cache, configured, store, told):
     settings = configured(f"cache={mnist_cache}")
-    source = Mnist(settings, progress=told)
-    ingest(source, store, "m")
+    mnist = source("mnist", settings, progress=told)
+    ingest(mnist, store, "m")
     find_range(store, "m", settings)
     normalize(store, "m", settings)
     pack(store, "m", settings)
-    digits = source.fetch()
+    digits = {split: whole(mnist, split) for split in ("train", "test")}
     found = json.loads(store.read("data/m/range.json"))
     train = digits["train"].pixels
     assert found == {"rows": 60_000, "minimum": train.min(axis=0).tolist(), "maximum": train.max(axis=0).tolist()}

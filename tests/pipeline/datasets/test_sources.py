@@ -8,15 +8,19 @@ from pipeline.datasets.sources import dataset_slug, source
 from store.errors import SettingError
 
 
-@pytest.mark.parametrize("name", ["", "imagenet", "csv", "csv:", "synthetic", "synthetic:", "mnist:x", "../mnist"])
+@pytest.mark.parametrize(
+    "name", ["", "imagenet", "csv", "csv:", "parquet:", "synthetic", "synthetic:", "mnist:x", "../mnist", "cifar-10"]
+)
 def test_an_unknown_name_names_the_known_kinds(configured, name):
-    with pytest.raises(SettingError, match="known are mnist, csv:PATH, synthetic:ROWSxCOLUMNSxCLASSES"):
+    with pytest.raises(
+        SettingError, match=r"known are mnist, cifar10, .*, csv:PATH, parquet:PATH, synthetic:ROWSxCOLUMNSxCLASSES"
+    ):
         source(name, configured())
 
 
 def test_a_slug_is_a_path_segment_with_eight_digits(configured, tmp_path):
     (tmp_path / "Odd Näme.csv").write_bytes(b"1,0\n2,1\n")
-    for name in ("mnist", "synthetic:10x5x2", f"csv:{tmp_path}/Odd Näme.csv"):
+    for name in ("mnist", "cifar10", "fashion-mnist", "synthetic:10x5x2", f"csv:{tmp_path}/Odd Näme.csv"):
         assert re.fullmatch(r"[a-z0-9._-]+-[0-9a-f]{8}", dataset_slug(source(name, configured()), configured()))
 
 
@@ -39,6 +43,9 @@ def test_whatever_makes_other_rows_makes_another_slug(configured, tmp_path):
         of("mnist"),
         of("mnist", "scale=pixel"),
         of("mnist", "csv.split_seed=1"),
+        of("mnist", "mnist.train_rows=50000"),
+        of("fashion-mnist"),
+        of("cifar10"),
         of("synthetic:10x5x2"),
         of("synthetic:10x5x3"),
         of("synthetic:10x5x2", "csv.split_seed=1"),

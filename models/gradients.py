@@ -1,0 +1,152 @@
+"""Three ways to one gradient in torch: automatic, the same compiled, or written by hand as matrix products."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from models.spec import Network
+
+Forward = Callable[[list[Tensor], Tensor], Tensor]  # weights and values to what softmax is taken of
+
+
+class Gradient(Protocol):
+    def add(self, weights: list[Tensor], values: Tensor, labels: Tensor, *, sums: list[Tensor]) -> Tensor:
+        """Add the gradient of the rows' summed loss to `sums`; the summed loss, in the precision of `sums`.
+
+        Sums over many chunks need more digits than bfloat16 has, so `sums` may be finer than `weights`.
+        """
+        ...
+
+
+def gradient(name: str | None, *, network: Network, forward: Forward) -> Gradient:
+    """By its name in luigi.cfg."""
+    if name == "manual":
+        return Manual(network.layer_activations)
+    return Autograd(forward, compiled=name == "compile")
+
+
+def unavailable(name: str | None, network: Network) -> str | None:
+    """Why a gradient is not to be had here, or None."""
+    if name == "manual" and network.source is not None:
+        return "the gradient written by hand is that of an mlp; gradients = autograd takes any network"
+    if name == "compile" and not (shutil.which("g++") or shutil.which("clang++")):
+        return "torch.compile needs a C++ compiler (on Debian: apt-get install g++)"
+    return None
+
+
+class Autograd:
+    def __init__(self, forward: Forward, *, compiled: bool) -> None:
+        # The sizes of a chunk are fixed, those of the last one may differ: two programs, no general one.
+        self._loss = torch.compile(self._summed_loss, dynamic=False) if compiled else self._summed_loss
+        self._forward = forward
+
+    def add(self, weights: list[Tensor], values: Tensor, labels: Tensor, *, sums: list[Tensor]) -> Tensor:
+        weights = [each.detach().requires_grad_() for each in weights]
+        loss = self._loss(weights, values, labels)
+        for part, found in zip(sums, torch.autograd.grad(loss, weights), strict=True):
+            part += found
+        return loss.detach().to(sums[0].dtype)
+
+    def _summed_loss(self, weights: list[Tensor], values: Tensor, labels: Tensor) -> Tensor:
+        outputs = self._forward(weights, values)
+        # The loss of bfloat16 outputs is taken in float32: its logarithms are few and cheap.
+        wide = torch.float32 if outputs.dtype == torch.bfloat16 else outputs.dtype
+        return cross_entropy(outputs.to(wide), labels, reduction="sum")
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Room for so many rows, kept from one chunk to the next: fresh memory costs more than arithmetic on it."""
+
+    outputs: list[Tensor] = field(default_factory=list)  # of each layer, after its activation
+    deltas: list[Tensor] = field(default_factory=list)  # the loss's derivative by what each layer summed up
+
+
+class Manual:
+    """Forward and backward pass of a multilayer perceptron, a matrix product for each layer, way and operand.
+
+    The derivative by the inputs is not needed, and so not found: that saves a third of the first layer.
+    """
+
+    def __init__(self, activations: tuple[str | None, ...]) -> None:
+        self._activations = activations
+        self._rooms: dict[int, _Rows] = {}
+        self._products: list[Tensor] = []
+
+    def add(self, weights: list[Tensor], values: Tensor, labels: Tensor, *, sums: list[Tensor]) -> Tensor:
+        with torch.no_grad():
+            room = self._room(weights, len(values))
+            self._forward(weights, values, room)
+            loss = self._loss(room, labels, sums[0].dtype)
+            self._backward(weights, values, room, sums)
+        return loss
+
+    def _forward(self, weights: list[Tensor], values: Tensor, room: _Rows) -> None:
+        inputs = values
+        for layer, activation in enumerate(self._activations):
+            matrix, bias = weights[2 * layer : 2 * layer + 2]
+            inputs = torch.addmm(bias, inputs, matrix.t(), out=room.outputs[layer])
+            if activation is not None:
+                ACTIVATE[activation](inputs)
+
+    def _loss(self, room: _Rows, labels: Tensor, dtype: torch.dtype) -> Tensor:
+        """The summed loss; leaves its derivative by the outputs in the last delta."""
+        outputs = room.outputs[-1].to(dtype)
+        log_shares = torch.log_softmax(outputs, 1)
+        rows = torch.arange(len(labels), device=labels.device)
+        loss = -log_shares[rows, labels].sum()
+        by_outputs = log_shares.exp_()
+        by_outputs[rows, labels] -= 1
+        room.deltas[-1].copy_(by_outputs)
+        if self._activations[-1] is not None:
+            DERIVE[self._activations[-1]](room.deltas[-1], room.outputs[-1])
+        return loss
+
+    def _backward(self, weights: list[Tensor], values: Tensor, room: _Rows, sums: list[Tensor]) -> None:
+        for layer in reversed(range(len(self._activations))):
+            delta = room.deltas[layer]
+            inputs = room.outputs[layer - 1] if layer else values
+            self._add_product(sums[2 * layer], delta, inputs, layer)
+            sums[2 * layer + 1] += delta.sum(0)
+            if layer:
+                before = torch.mm(delta, weights[2 * layer], out=room.deltas[layer - 1])
+                activation = self._activations[layer - 1]
+                if activation is not None:
+                    DERIVE[activation](before, inputs)
+
+    def _add_product(self, total: Tensor, delta: Tensor, inputs: Tensor, layer: int) -> None:
+        if total.dtype == delta.dtype:
+            total.addmm_(delta.t(), inputs)
+        else:
+            total += torch.mm(delta.t(), inputs, out=self._products[layer])
+
+    def _room(self, weights: list[Tensor], rows: int) -> _Rows:
+        if rows not in self._rooms:
+            sizes = [len(bias) for bias in weights[1::2]]
+            new = weights[0].new_empty
+            self._rooms[rows] = _Rows(
+                outputs=[new(rows, size) for size in sizes],
+                deltas=[new(rows, size) for size in sizes],
+            )
+            self._products = [torch.empty_like(matrix) for matrix in weights[::2]]
+        return self._rooms[rows]
+
+
+ACTIVATE: dict[str, Callable[[Tensor], Tensor]] = {
+    "sigmoid": torch.sigmoid_,
+    "relu": torch.relu_,
+    "tanh": torch.tanh_,
+}
+# Each in one pass over memory, in place: (derivative by the activation's output, that output).
+DERIVE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "sigmoid": lambda delta, output: torch.ops.aten.sigmoid_backward.grad_input(delta, output, grad_input=delta),
+    "relu": lambda delta, output: torch.ops.aten.threshold_backward.grad_input(delta, output, 0, grad_input=delta),
+    "tanh": lambda delta, output: torch.ops.aten.tanh_backward.grad_input(delta, output, grad_input=delta),
+}

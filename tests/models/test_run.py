@@ -1,0 +1,75 @@
+"""The process that trains: what it adds to the records of a platform."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from models.probes import Peak
+from models.record import EpochRecord
+from models.run import Session, decode_event, encode_session
+from models.spec import Resources, TrialSpec
+from tests.models.made import NETWORK, packed, spec, surroundings
+
+PEAKS = (
+    Peak(precision="float32", threads=1, flops=2e9),
+    Peak(precision="float64", threads=1, flops=1e9),
+)
+
+
+def records(folder: Path, *specs: TrialSpec, peaks: tuple[Peak, ...] = PEAKS) -> list[EpochRecord]:
+    """What the process writes of some trials."""
+    session = Session(
+        run_id="R",
+        machine="here",
+        machine_memory_gb=1.0,
+        commit=None,
+        session="shared",
+        noisy_cores=99.0,
+        datasets={"made": packed(folder / "data")},
+        surroundings=surroundings(folder / "work"),
+        parent=os.getpid(),
+        peaks=peaks,
+    )
+    lines, events = folder / "specs.jsonl", folder / "events.jsonl"
+    lines.write_bytes(encode_session(session) + b"".join(each.encode().encode() + b"\n" for each in specs) + b'"end"\n')
+    done = subprocess.run(
+        [sys.executable, "-m", "models.run", str(lines), str(events)],
+        capture_output=True,
+        check=False,
+        start_new_session=True,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    found = [decode_event(line) for line in events.read_bytes().splitlines()]
+    return [event.record for event in found if event.record is not None]
+
+
+def test_every_epoch_has_its_floor_at_its_own_precision(tmp_path: Path) -> None:
+    fine = replace(spec("torch-cpu").hyperparameters, precision="float64")
+    found = records(tmp_path, spec("torch-cpu"), replace(spec("torch-cpu"), hyperparameters=fine))
+    flop = 400 * (4 * 12 * 8 + 6 * 8 * 3)
+    assert flop == 400 * (NETWORK.flop_per_row() or 0)
+    assert len(found) == 8
+    for record in found:
+        peak = {"float32": 2e9, "float64": 1e9}[record.precision or ""]
+        assert record.peak_flops == peak
+        assert record.floor_seconds == pytest.approx(flop / peak)
+
+
+def test_an_epoch_of_several_passes_has_the_arithmetic_of_all(tmp_path: Path) -> None:
+    found = records(tmp_path, spec("torch-cpu", solver="l-bfgs", learning_rate=None, epochs=3))
+    assert [each.floor_seconds for each in found] == [
+        pytest.approx(each.samples * (NETWORK.flop_per_row() or 0) / 2e9) for each in found if each.samples
+    ]
+
+
+def test_without_a_peak_there_is_no_floor(tmp_path: Path) -> None:
+    found = records(tmp_path, spec("torch-cpu"), peaks=())
+    assert {(each.peak_flops, each.floor_seconds) for each in found} == {(None, None)}
+    bare = records(tmp_path, spec("torch-cpu", resources=Resources()))
+    assert {(each.peak_flops, each.floor_seconds) for each in bare[-4:]} == {(None, None)}

@@ -1,0 +1,339 @@
+"""Replay: a recorded run of ours, and made logs of other people's applications."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import polars as pl
+import pytest
+
+from models.outcome import Outcome
+from models.record import LEDGER
+from models.replayed import Names, memory_mib
+from models.spec import Network
+from pipeline.config import read_settings
+from pipeline.replay import find, replay, told, trials
+from pipeline.reporting import again
+from report.merge import records_table
+from store.errors import DataError, SettingError
+from tests.models.spark_logs import (
+    FORMS,
+    GD,
+    L_BFGS,
+    RECORDED,
+    START,
+    added,
+    application,
+    application_end,
+    ended,
+    environment,
+    gd_fit,
+    job,
+    lines,
+    removed,
+    started,
+    unpersisted,
+    whole,
+)
+from tests.pipeline.place import Place, assert_one_error
+
+TIMES = ("seconds", "cpu_seconds", *LEDGER)
+GD_TRIAL = next(RECORDED.glob("trials/*-gd-*"))
+L_BFGS_TRIAL = next(RECORDED.glob("trials/*-l-bfgs-*"))
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Callable[..., pl.DataFrame]:
+    """Of each fit below a path, as they are merged; what is told of them lies in told.txt."""
+
+    def replayed(path: Path, **names: Any) -> pl.DataFrame:
+        found = trials(list(find(path)), "R", names=Names(**names))
+        (tmp_path / "told.txt").write_text("\n".join(told(found)))
+        if not found.outcomes:
+            raise DataError(found.left_out[0])
+        return pl.DataFrame(records_table(found.outcomes))
+
+    return replayed
+
+
+def recorded(trial: Path) -> list[dict[str, Any]]:
+    return list(msgspec.to_builtins(Outcome.decode((trial / "outcome.json").read_bytes()).records))
+
+
+def text_of(trial: Path) -> bytes:
+    import pyarrow as pa
+
+    (log,) = trial.glob("eventlog/*/events_*")
+    with pa.CompressedInputStream(pa.OSFile(str(log)), "zstd") as stream:
+        return bytes(stream.read())
+
+
+@pytest.mark.parametrize("part", [".", "trials"])
+def test_our_own_run_from_elsewhere_has_the_same_epochs(
+    tmp_path: Path, records: Callable[..., pl.DataFrame], part: str
+) -> None:
+    """All that its records hold, but the name of the run: what was measured live is found again."""
+    shutil.copytree(RECORDED, tmp_path / "elsewhere")
+    found = records(tmp_path / "elsewhere" / part)
+    before = [record for trial in (L_BFGS_TRIAL, GD_TRIAL) for record in recorded(trial)]
+    assert found.height == len(before) == 8
+    for now, then in zip(found.to_dicts(), before, strict=True):
+        for column in TIMES:
+            assert now[column] == pytest.approx(then[column], abs=1e-9), column
+        for column in ("dataset", "network", "solver", "trial", "epoch", "passes", "rows", "clock", "loss", "machine"):
+            assert now[column] == then[column], column
+
+
+@pytest.mark.parametrize("suffix", FORMS)
+def test_logs_alone_have_the_same_epochs_in_every_form(
+    tmp_path: Path, records: Callable[..., pl.DataFrame], suffix: str
+) -> None:
+    """Without the outcomes: the job group names the trial. What an l-bfgs iteration was is then not known."""
+    (tmp_path / f"app{suffix}").write_bytes(FORMS[suffix](text_of(GD_TRIAL)))
+    found = records(tmp_path / f"app{suffix}", dataset="mine", rows=2000)
+    gd = found.filter(solver="gd")
+    assert gd["seconds"].to_list() == pytest.approx([record["seconds"] for record in recorded(GD_TRIAL)], abs=1e-9)
+    assert set(gd["network"]) == {"mlp:40-32-4"}
+    assert (gd["rows"][0], gd["executors"][0], gd["cores"][0], gd["memory_mib"][0], gd["partitions"][0]) == (
+        2000, 2, 1, 1024, 4,
+    )  # fmt: skip
+    l_bfgs = found.filter(solver="l-bfgs")
+    passes = sum(record["passes"] for record in recorded(L_BFGS_TRIAL))
+    assert (l_bfgs.height, set(l_bfgs["clock"]), set(l_bfgs["passes"])) == (passes, {"amortized"}, {1})
+    assert l_bfgs["seconds"].sum() == pytest.approx(sum(r["seconds"] for r in recorded(L_BFGS_TRIAL)), abs=1e-9)
+    said = (tmp_path / "told.txt").read_text()
+    assert "an epoch is a pass" in said
+    assert "unknown" not in said
+
+
+def test_a_rolled_log_is_one(tmp_path: Path, records: Callable[..., pl.DataFrame]) -> None:
+    text = text_of(GD_TRIAL).splitlines(keepends=True)
+    log = tmp_path / "eventlog_v2_app"
+    log.mkdir()
+    for number in range(11):
+        piece = b"".join(text[number * 20 : (number + 1) * 20] if number < 10 else text[200:])
+        (log / f"events_{number + 1}_app.zstd").write_bytes(FORMS[".zstd"](piece))
+    found = records(log)
+    assert found.filter(solver="gd")["seconds"].to_list() == pytest.approx(
+        [record["seconds"] for record in recorded(GD_TRIAL)], abs=1e-9
+    )
+
+
+def test_logs_of_one_application_archived_twice_count_once(
+    tmp_path: Path, records: Callable[..., pl.DataFrame]
+) -> None:
+    """Trials that share a session: the later one's log has the earlier one's jobs too."""
+    for trial in (GD_TRIAL, L_BFGS_TRIAL):
+        (tmp_path / "logs" / trial.name).mkdir(parents=True)
+        (tmp_path / "logs" / trial.name / "app").write_bytes(text_of(trial))
+    found = records(tmp_path / "logs")
+    assert set(found["trial"]) == {1}
+    assert found.filter(solver="gd").height == 4
+
+
+def test_a_log_in_a_trials_directory_is_that_trials(records: Callable[..., pl.DataFrame]) -> None:
+    (log,) = GD_TRIAL.glob("eventlog/*")
+    for path in (log, log.parent, GD_TRIAL):
+        assert records(path)["dataset"].unique().to_list() == ["synthetic:2000x40x4"]
+
+
+def test_a_replayed_run_is_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its report can be made again, and says the same; nobody writes over it."""
+    monkeypatch.chdir(tmp_path)
+    settings = read_settings("default", store="store")
+    lines = replay(RECORDED, "R", settings, names=Names())
+    assert lines[0] == "2 trials, 8 epochs"
+    assert lines[-1].startswith("Report: ")
+    folder = tmp_path / "store" / "runs" / "R" / "report"
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    again(settings, "R")
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+    assert json.loads(before["published.json"])["finished"]
+    with pytest.raises(SettingError, match="run R is there already"):
+        replay(RECORDED, "R", settings, names=Names())
+
+
+def test_a_report_of_nothing_but_unknown_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    log = written(tmp_path / "app", *theirs(*gd_fit(3), unpersisted()))
+    assert replay(log, "R", read_settings("default", store="store"), names=Names())[-1].startswith("Report: ")
+
+
+def written(path: Path, *events: dict[str, Any]) -> Path:
+    path.write_bytes(lines(list(events)))
+    return path
+
+
+def theirs(*fit: dict[str, Any]) -> list[dict[str, Any]]:
+    about = environment(spark_executor_memory="2g", spark_submit_deployMode="cluster")
+    return [START, application(at=100), about, added("1", cores=4, at=500), added("2", cores=4, at=600), *fit]
+
+
+def test_a_fit_of_somebody_else(tmp_path: Path, records: Callable[..., pl.DataFrame]) -> None:
+    log = written(
+        tmp_path / "application_1_1", *theirs(*gd_fit(4, group=None), unpersisted(), application_end(at=9000))
+    )
+    found = records(log, dataset="mnist", network=Network.parse("mlp:784-100-10"), rows=60000, machine="theirs")
+    first = found.to_dicts()[0]
+    wanted = {
+        "dataset": "mnist", "network": "mlp:784-100-10", "platform": "mllib", "solver": "gd", "machine": "theirs",
+        "executors": 2, "cores": 4, "memory_mib": 2048, "deploy_mode": "cluster", "workers": 2, "granted_cores": 8,
+        "partitions": 1, "outcome": "ok", "reason": None, "warmup": True, "clock": "eventlog", "passes": 1,
+        "updates": 1, "samples": 60000, "startup_seconds": 0.5, "load_seconds": 0.2, "trial": 1, "seconds": 1.5,
+        "driver": 0.5,
+    }  # fmt: skip
+    assert {name: first[name] for name in wanted} == wanted
+    assert found.height == 3
+    assert json.loads(first["versions"]) == {"spark": "3.5.1", "java": "17.0.1"}
+
+
+def test_what_no_log_tells_is_called_unknown_with_the_options_that_name_it(
+    tmp_path: Path, records: Callable[..., pl.DataFrame]
+) -> None:
+    found = records(written(tmp_path / "app", *theirs(*gd_fit(3), unpersisted())))
+    assert (found["dataset"][0], found["network"][0], found["rows"][0]) == ("unknown", "unknown", None)
+    said = (tmp_path / "told.txt").read_text()
+    assert "does not tell dataset and network: called unknown; --dataset, --network and --rows name them" in said
+
+
+def test_several_fits_of_one_configuration_are_its_trials(tmp_path: Path, records: Callable[..., pl.DataFrame]) -> None:
+    folder = tmp_path / "history"
+    folder.mkdir()
+    events = theirs(*gd_fit(3), *gd_fit(3, first=20, at=20_000), unpersisted())
+    written(folder / "application_1", *events)
+    other = [event | ({"App ID": "app-2"} if "App ID" in event else {}) for event in events]
+    written(folder / "application_2", *other)
+    written(folder / "application_3", *theirs(*job(0, name="save at X.scala:7", at=1, until=2)))
+    (folder / "notes.txt").write_text("not a log")
+    found = records(folder)
+    assert found["trial"].unique().sort().to_list() == [1, 2, 3, 4]
+    assert "left out: " in (tmp_path / "told.txt").read_text()
+    assert "'save at X.scala' (1)" in (tmp_path / "told.txt").read_text()
+
+
+def test_a_local_master_has_threads_and_no_executors(tmp_path: Path, records: Callable[..., pl.DataFrame]) -> None:
+    found = records(
+        written(tmp_path / "local-1", START, application(), added("driver", cores=3), *gd_fit(3), unpersisted())
+    )
+    assert (found["threads"][0], found["executors"][0], found["cores"][0]) == (3, None, None)
+
+
+@pytest.mark.parametrize("lines_left", [-1, -2, -3])
+def test_a_killed_application_gives_the_epochs_it_had(
+    tmp_path: Path, records: Callable[..., pl.DataFrame], lines_left: int
+) -> None:
+    """Cut in the middle of the last pass's end, of its task, and of its beginning."""
+    text = lines(theirs(*gd_fit(4))).splitlines(keepends=True)
+    log = tmp_path / "application_1_1.inprogress"
+    log.write_bytes(b"".join(text[:lines_left]) + text[lines_left][:30])
+    found = records(log)
+    assert found["seconds"].to_list() == [1.5] * (3 if lines_left > -3 else 2)
+    assert set(found["outcome"]) == {"failed"}
+    assert set(found["reason"]) == {"killed after 3 of its passes"}
+    assert "killed after 3 of its passes" in (tmp_path / "told.txt").read_text()
+
+
+def test_one_killed_before_its_first_epoch_is_a_record_without_seconds(
+    tmp_path: Path, records: Callable[..., pl.DataFrame]
+) -> None:
+    found = records(written(tmp_path / "app", *theirs(started(0, stage=0, name=L_BFGS, at=5000))))
+    assert found.select("seconds", "outcome", "reason").rows() == [(None, "failed", "killed after 0 of its passes")]
+
+
+def test_a_trial_of_ours_that_was_killed_has_its_epochs_from_the_log(
+    tmp_path: Path, records: Callable[..., pl.DataFrame]
+) -> None:
+    """MLlib tells its epochs after the fit, so the outcome has none."""
+    trial = tmp_path / GD_TRIAL.name
+    shutil.copytree(GD_TRIAL, trial)
+    outcome = json.loads((trial / "outcome.json").read_text())
+    bare = {name: value for name, value in outcome["records"][0].items() if name not in TIMES}
+    outcome |= {"outcome": "failed", "reason": "SIGKILL", "records": [bare | {"outcome": "failed", "epoch": None}]}
+    (trial / "outcome.json").write_text(json.dumps(outcome))
+    (log,) = trial.glob("eventlog/*/events_*")
+    text = text_of(GD_TRIAL)
+    released = text.index(b'"Event":"SparkListenerUnpersistRDD"', text.rindex(GD.encode()))
+    cut = text.rindex(b'"Completion Time"', 0, released)
+    log.unlink()
+    log.with_suffix("").write_bytes(text[:cut])
+    found = records(trial)
+    assert found["seconds"].to_list() == pytest.approx([r["seconds"] for r in recorded(GD_TRIAL)], abs=1e-9)
+    assert set(found["reason"]) == {"killed after 4 of its passes; SIGKILL"}
+    assert set(found["dataset"]) == {"synthetic:2000x40x4"}
+
+
+def test_a_lost_executor_taints(tmp_path: Path, records: Callable[..., pl.DataFrame]) -> None:
+    events = theirs(*gd_fit(4), unpersisted())
+    found = records(written(tmp_path / "app", *events[:-4], removed("2", at=5000), *events[-4:]))
+    assert set(found["outcome"]) == {"tainted"}
+    assert set(found["reason"]) == {"executor 2 was lost while it trained"}
+
+
+def test_a_failed_pass_is_the_reason(tmp_path: Path, records: Callable[..., pl.DataFrame]) -> None:
+    failing = [started(9, stage=9, name=GD, at=90_000), ended(9, at=91_000, failure="Job aborted\nstack")]
+    found = records(written(tmp_path / "app", *theirs(*gd_fit(2), *failing)))
+    assert set(found["reason"]) == {"Spark job 9 failed after 2 finished passes: Job aborted"}
+
+
+def test_a_log_that_is_not_of_the_trial_beside_it_is_refused(
+    tmp_path: Path, records: Callable[..., pl.DataFrame]
+) -> None:
+    trial = tmp_path / GD_TRIAL.name
+    shutil.copytree(GD_TRIAL, trial)
+    outcome = (trial / "outcome.json").read_text()
+    (trial / "outcome.json").write_text(outcome.replace('"passes": 1', '"passes": 2', 1))
+    with pytest.raises(DataError, match=r"has 5 gradient passes of the trial .*, and its outcome tells of 6"):
+        records(trial)
+    (trial / "outcome.json").write_text("{")
+    with pytest.raises(DataError, match=r"outcome\.json is damaged"):
+        records(trial)
+
+
+def test_trials_that_spark_did_not_run_are_told(tmp_path: Path, records: Callable[..., pl.DataFrame]) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(RECORDED, run)
+    other = run / "trials" / "torch"
+    other.mkdir()
+    text = (GD_TRIAL / "outcome.json").read_text()
+    (other / "outcome.json").write_text(text.replace('"platform": "mllib"', '"platform": "torch-cpu"'))
+    assert records(run).height == 8
+    assert "left out: 1 trial of torch-cpu: no event log" in (tmp_path / "told.txt").read_text()
+
+
+def test_one_sentence_on_the_command_line(place: Place) -> None:
+    log = place.folder / "app"
+    for events, words in (
+        (whole(*job(0, name="count at X.scala:1", at=1, until=2)), ("no gradient pass", "'count at X.scala' (1)")),
+        ([], ("is empty",)),
+    ):
+        log.write_bytes(lines(events))
+        assert_one_error(place.run("replay", str(log), "--run-id", "R"), *words)
+    assert place.runs() == []
+    log.write_bytes(lines(theirs(*gd_fit(4), unpersisted())))
+    done = place.run(
+        "replay", str(log), "--run-id", "R", "--dataset", "theirs", "--network", "mlp:9-8-2", "--rows", "7"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("1 trial, 3 epochs\n")
+    assert b"theirs,mlp:9-8-2,mllib,gd" in place.report("R")["epochs.csv"]
+
+
+def test_nothing_to_replay_is_told(tmp_path: Path, records: Callable[..., pl.DataFrame]) -> None:
+    with pytest.raises(DataError, match="nowhere: no such file or directory"):
+        records(tmp_path / "nowhere")
+    (tmp_path / "none").mkdir()
+    with pytest.raises(DataError, match="none holds no event log"):
+        records(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("text", "mib"),
+    [("2g", 2048), ("512m", 512), ("1024", 1024), ("2GB", 2048), ("2048k", 2), ("1t", 1 << 20), ("?", None)],
+)
+def test_memory_as_spark_writes_it(text: str, mib: int | None) -> None:
+    assert memory_mib(text) == mib
