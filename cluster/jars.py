@@ -29,7 +29,7 @@ class Jars:
 
     @property
     def pages(self) -> str:
-        """HDFS's web pages; only its daemons may have them: YARN's own are in a folder of the same name."""
+        """HDFS's web pages, for its daemons; YARN has its own among everything."""
         return f"{self.directory}/pages/*"
 
     @property

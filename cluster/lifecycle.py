@@ -16,13 +16,14 @@ from cluster.daemons import Daemon
 from cluster.errors import ClusterError
 from cluster.jars import Jars
 from cluster.java import Java, find_java
-from cluster.place import MOST_NODES, Place, Shape, choose_ports, is_free
+from cluster.place import MOST_NODES, Place, Shape, choose_ports, still_taken
 from cluster.processes import Process
 
 NODES = 2
 READY_SECONDS = 180.0
 # Containers get SIGTERM from their NodeManager, which waits for them; HDFS writes what it has in memory.
 END_SECONDS = 20.0
+FREE_SECONDS = 2.0  # until the kernel has taken back the ports of a process that ended
 KEPT_FOR_THE_SYSTEM_MIB = 4096
 LARGEST_NODE_MIB = 8192
 LEAST_NODE_MIB = 2048
@@ -47,7 +48,9 @@ class Cluster:
         fetched = jars.fetched(self._say)
         with self.place.held():
             shape = self._shape(nodes=nodes, node_memory_mib=node_memory_mib, node_vcores=node_vcores)
-            missing = [daemon for daemon in daemons.daemons(shape) if self.place.process(daemon.name) is None]
+            found = {daemon: self.place.process(daemon.name) for daemon in daemons.daemons(shape)}
+            missing = [daemon for daemon, process in found.items() if process is None]
+            running = {daemon.name: process for daemon, process in found.items() if process is not None}
             for daemon in missing:
                 self._end_leftovers(daemon.name)
             shape = self._with_free_ports(shape, missing=missing)
@@ -59,11 +62,10 @@ class Cluster:
                 len(names) == len(daemons.daemons(shape)) and not class_archive.path(fetched, java).exists()
             )
             try:
-                self._start(shape, names, jars=fetched, java=java, records_classes=records_classes)
-                running = {
-                    daemon: process for daemon in daemons.daemons(shape) if (process := self.place.process(daemon.name))
-                }
-                readiness.wait(self.place, running, patience=patience)
+                running |= self._start(shape, names, jars=fetched, java=java, records_classes=records_classes)
+                readiness.wait(
+                    self.place, {daemon: running[daemon.name] for daemon in daemons.daemons(shape)}, patience=patience
+                )
                 _make_folders(self.daemon("namenode"))
             except BaseException:
                 self._end(names)
@@ -87,9 +89,13 @@ class Cluster:
             self._end([name for name in names if name not in yarn])
             self._end_leftovers()
             shape = self.place.shape()
-            busy = [f"{name} {port}" for name, port in (shape.ports if shape else {}).items() if not is_free(port)]
+            ended = [self.daemon(name) for name in names] if shape else []
+            busy = self._still_taken(shape, ended) if shape else {}
         if busy:
-            raise ClusterError(f"all processes ended, and yet somebody listens on {', '.join(busy)}")
+            raise ClusterError(
+                "all processes of the cluster have ended, and yet another one listens on "
+                + ", ".join(f"{port} ({name})" for name, port in busy.items())
+            )
 
     def remove(self) -> None:
         """Down, and HDFS's data with it."""
@@ -128,12 +134,16 @@ class Cluster:
         pairs = (entry.partition("=") for entry in told.split("\0") if entry)
         return {key: value for key, _, value in pairs if key not in ("_", "PWD", "OLDPWD", "SHLVL")}
 
-    def _start(self, shape: Shape, names: list[str], *, jars: Jars, java: Java, records_classes: bool) -> None:
+    def _start(
+        self, shape: Shape, names: list[str], *, jars: Jars, java: Java, records_classes: bool
+    ) -> dict[str, Process]:
         self._end_leftovers("format")
         daemons.format_names(self.place, shape, jars=jars, java=java)
-        for daemon in daemons.daemons(shape):
-            if daemon.name in names:
-                daemons.start(daemon, self.place, jars=jars, java=java, records_classes=records_classes)
+        return {
+            daemon.name: daemons.start(daemon, self.place, jars=jars, java=java, records_classes=records_classes)
+            for daemon in daemons.daemons(shape)
+            if daemon.name in names
+        }
 
     def _known(self) -> str:
         return f"it has {', '.join(self.status()) or 'no daemons yet; bring it up first'}"
@@ -170,22 +180,23 @@ class Cluster:
 
     def _with_free_ports(self, shape: Shape, *, missing: list[Daemon]) -> Shape:
         """Others may have taken ports while we were down: new ones are chosen, unless a daemon that runs knows them."""
-        taken = [
-            (name, port)
-            for name, port in shape.ports.items()
-            if any(_belongs(name, daemon) for daemon in missing) and not is_free(port)
-        ]
+        wanted = {name: port for name, port in shape.ports.items() if any(_belongs(name, daemon) for daemon in missing)}
+        taken = still_taken(wanted, patience=FREE_SECONDS)
         if not taken:
             return shape
-        name, port = taken[0]
+        told = ", ".join(f"{port} ({name})" for name, port in taken.items())
         if len(missing) < len(daemons.daemons(shape)):
             raise ClusterError(
-                f"port {port} ({name}) is taken by another process, and daemons that run know it; take the cluster "
-                "down and up, which chooses another"
+                f"another process listens on {told}, and daemons that run know it; take the cluster down and up, which "
+                "chooses another"
             )
-        self._say("taken by others, so chosen anew: " + ", ".join(f"{name} {port}" for name, port in taken))
-        kept = {name: port for name, port in shape.ports.items() if (name, port) not in taken}
+        self._say(f"others listen on {told} by now; new ones are chosen")
+        kept = {name: port for name, port in shape.ports.items() if name not in taken}
         return replace(shape, ports=choose_ports(self.place, nodes=shape.nodes, recorded=kept))
+
+    def _still_taken(self, shape: Shape, dead: list[Daemon]) -> dict[str, int]:
+        theirs = {name: port for name, port in shape.ports.items() if any(_belongs(name, each) for each in dead)}
+        return still_taken(theirs, patience=FREE_SECONDS)
 
     def _end(self, names: list[str]) -> None:
         found = [process for name in names if (process := self.place.process(name)) is not None]

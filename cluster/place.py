@@ -7,14 +7,15 @@ import json
 import os
 import re
 import socket
+import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cluster.errors import ClusterError
-from cluster.processes import Process
+from cluster.processes import POLL_SECONDS, Process
 
 HOST = "127.0.0.1"
 # Below the ports that the kernel gives to outgoing connections, which would take ours while the cluster is down.
@@ -129,6 +130,14 @@ class Place:
     def recorded(self) -> list[str]:
         """The daemons that a process is recorded of."""
         return sorted(path.stem for path in self._processes.glob("*.json"))
+
+
+def still_taken(ports: Mapping[str, int], *, patience: float) -> dict[str, int]:
+    """Those that are in use, and still are after so many seconds."""
+    gives_up = time.monotonic() + patience
+    while (taken := {name: port for name, port in ports.items() if not is_free(port)}) and time.monotonic() < gives_up:
+        time.sleep(POLL_SECONDS)
+    return taken
 
 
 def check_path(directory: Path) -> None:

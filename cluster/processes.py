@@ -40,7 +40,9 @@ def started(pid: int) -> str | None:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return None if fields[0] in "ZX" else f"{fields[19]}@{boot}"
+    # Its first thread may have ended while the others still hold its ports.
+    has_ended = fields[0] in "ZX" and int(fields[17]) <= 1
+    return None if has_ended else f"{fields[19]}@{boot}"
 
 
 def start(command: Sequence[str], *, environment: Mapping[str, str], directory: Path, log: Path) -> Process:

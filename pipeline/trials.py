@@ -76,17 +76,20 @@ class Trials:
 
     def _look(self) -> None:
         """Read what was published since the last look."""
-        for entry in self._store.list(self._path):
-            if entry.is_directory and entry.name not in self._known:
-                self._known[entry.name] = self._read(entry.name)
-                attempts = self._attempts.setdefault(_without_attempt(entry.name), [])
-                attempts.append(self._known[entry.name])
-                attempts.sort(key=lambda outcome: outcome.spec.attempt)
+        names = [
+            each.name for each in self._store.list(self._path) if each.is_directory and each.name not in self._known
+        ]
+        contents = self._store.read_each([f"{self._path}/{name}/{OUTCOME}" for name in names])
+        for name, content in zip(names, contents, strict=True):
+            self._known[name] = self._decoded(name, content)
+            attempts = self._attempts.setdefault(_without_attempt(name), [])
+            attempts.append(self._known[name])
+            attempts.sort(key=lambda outcome: outcome.spec.attempt)
 
-    def _read(self, name: str) -> Outcome:
+    def _decoded(self, name: str, content: bytes) -> Outcome:
         path = f"{self._path}/{name}"
         try:
-            return Outcome.decode(self._store.read(f"{path}/{OUTCOME}"))
+            return Outcome.decode(content)
         except ValueError as error:
             raise StoreError(
                 f"{self._store.url}/{path}/{OUTCOME} is damaged ({error}); remove the directory {name}, and the same "

@@ -111,6 +111,15 @@ def test_down_ends_a_cluster_whose_directory_somebody_removed(place: Place) -> N
     assert not stray.is_alive()
 
 
+def test_down_again_does_not_mind_who_has_the_ports_by_now(place: Place) -> None:
+    found = shape(place)
+    place.record_shape(found)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", found.ports["namenode"]))
+        taken.listen()
+        Cluster(place.directory).down()
+
+
 def test_down_where_nothing_is(tmp_path: Path) -> None:
     Cluster(tmp_path / "nothing").down()
     assert not (tmp_path / "nothing").exists()

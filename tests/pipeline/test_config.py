@@ -257,6 +257,20 @@ def test_some_lists_may_be_empty() -> None:
     assert refused("profile.quick.solvers=").startswith("--set: profile.quick.solvers is empty: write a list")
 
 
+def test_a_store_may_be_on_hdfs(place: Path) -> None:
+    assert quick(store="HDFS://demo//a/").store.url == "hdfs://demo/a"
+    assert quick("store.url=webhdfs://nn:9870/a").store.url == "webhdfs://nn:9870/a"
+    given = quick("store.namenodes=nn1:9870 https://nn2:9871", "store.security=insecure", "store.user=ada").store
+    assert (given.namenodes, given.security, given.user) == (("nn1:9870", "https://nn2:9871"), "insecure", "ada")
+    assert quick().store.security == "kerberos", "who does not say so in words is not insecure"
+    assert quick("store.retry_seconds=1", "store.cache_gb=1").fingerprint() == quick().fingerprint()
+
+
+@pytest.mark.parametrize("security", ["", "none", "simple", "false"])
+def test_only_the_word_makes_hdfs_insecure(place: Path, security: str) -> None:
+    assert "yarnstick.store.security" in refused(f"store.security={security}")
+
+
 def test_a_store_is_a_directory_or_a_file_address(place: Path) -> None:
     assert quick(store="file:///a%20b").store.url == "file:///a%20b"
     assert quick(store="file://localhost/a").store.url == "file:///a"

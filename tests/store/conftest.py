@@ -1,4 +1,4 @@
-"""The stores that the conformance suite runs over. A further store is one more function in STORES."""
+"""The stores that the conformance suite runs over here; tests/cluster/test_store.py runs it over a real HDFS."""
 
 from __future__ import annotations
 

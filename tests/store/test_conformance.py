@@ -60,6 +60,16 @@ def test_a_listing_is_sorted_and_tells_sizes(store: Store) -> None:
     assert listed[0].bytes == 5
 
 
+def test_many_files_are_read_in_the_order_of_their_names(store: Store) -> None:
+    for number in range(12):
+        store.write(f"x/{number}", str(number).encode())
+    asked = [f"x/{number}" for number in (7, 3, 11, 3)]
+    assert list(store.read_each(asked)) == [b"7", b"3", b"11", b"3"]
+    with pytest.raises(StoreError, match="x/12 is not there"):
+        list(store.read_each(["x/1", "x/12"]))
+    assert list(store.read_each([])) == []
+
+
 def test_nothing_is_visible_before_the_commit(store: Store) -> None:
     with Staging(store, PATH) as staging:
         staging.put("part-0", b"x")
