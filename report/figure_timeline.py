@@ -92,7 +92,11 @@ def _sentence(shown: Sequence[Timeline], there: int, names: Sequence[str]) -> st
     share = "Share of the slots' time that tasks fill, from the first pass to the last"
     said = f"{share}: {'; '.join(filled)}." if filled else ""
     said += f" No pass is there of {listed(empty)}." if empty else ""
-    cut = "" if there <= len(shown) else f" {len(shown)} of {there} configurations shown; timeline.csv has all."
+    cut = (
+        ""
+        if there <= len(shown)
+        else f" {len(shown)} of {there} configurations shown; timeline.csv has those whose event logs were read."
+    )
     hidden = sum(max(0, len(_slots(each)) - MOST_SLOTS) for each in shown)
     cut += f" {counted(hidden, 'slot')} more than fit are left out." if hidden else ""
     late = sum(max(0, len(each.tasks) - MOST_TASKS) for each in shown)

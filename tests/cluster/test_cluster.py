@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -203,8 +204,9 @@ def test_a_killed_nodemanagers_containers_are_ended(broken: Cluster) -> None:
 
 def sleeping(mark: str) -> Process | None:
     for process in processes.members(mark):
-        if Path(f"/proc/{process.pid}/comm").read_text(encoding="utf-8").strip() == "sleep":
-            return process
+        with suppress(OSError):  # it ended meanwhile
+            if Path(f"/proc/{process.pid}/comm").read_text(encoding="utf-8").strip() == "sleep":
+                return process
     return None
 
 
@@ -256,9 +258,10 @@ def test_a_second_cluster_beside_it_comes_and_goes(cluster: Cluster, small: Clus
     assert not set(cluster.place.shape().ports.values()) & set(small.place.shape().ports.values())  # type: ignore[union-attr]
     assert len(small.status()) == 5
     # All at once, as when a session ends.
-    for process in small.status().values():
-        assert process is not None
+    running = [process for process in small.status().values() if process]
+    for process in running:
         process.signal(signal.SIGKILL)
+    assert processes.wait_for_end(running, patience=WAIT_SECONDS) == []
     small.up()
     assert all(small.status().values())
     # A DataNode that cannot start: its directory is a file.
