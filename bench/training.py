@@ -5,11 +5,18 @@ from __future__ import annotations
 import statistics
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
 
 from models.networks import initial_weights, logits, to_torch
+from models.platforms.scratch import Perceptron
 from models.probes import product_flops, usable_cores
 from models.spec import Hyperparameters, Network
+
+if TYPE_CHECKING:
+    from models.training import Training
 
 NETWORK = Network(sizes=(784, 1024, 10))
 ROWS = 60_000
@@ -17,6 +24,7 @@ FLOP_PER_ROW = 4 * 784 * 1024 + 6 * 1024 * 10
 EPOCHS = 5
 ROUNDS = 3
 BOUND = 1.4
+NUMPY_BOUND = 2.0
 # Each gradient at each precision; autograd's bfloat16 is measured and shown, its bound is the hand-written gradient's.
 WAYS = (
     ("autograd", "float32", BOUND),
@@ -28,28 +36,15 @@ WAYS = (
 
 def rows(folder: Path) -> list[dict[str, Any]]:
     threads = [count for count in (1, 2) if count <= usable_cores()]
-    return [_row(*way, threads=count) for way in WAYS for count in threads]
+    against_floor = [_row(*way, threads=count) for way in WAYS for count in threads]
+    return against_floor + [_numpy_row(count) for count in threads]
 
 
 def _row(gradient: str, precision: str, bound: float | None, *, threads: int) -> dict[str, Any]:
     import torch
 
-    from models.training import Training
-
-    torch.set_num_threads(threads)
     dtype = getattr(torch, precision)
-    torch.manual_seed(0)
-    training = Training(
-        network=NETWORK,
-        parameters=to_torch(initial_weights(NETWORK, 1), device=torch.device("cpu"), dtype=torch.float32),
-        forward=lambda weights, values: logits(weights, values, NETWORK.layer_activations),
-        hyperparameters=Hyperparameters(
-            solver="gd", learning_rate=0.1, precision=precision, gradient=gradient, batch_size=None, epochs=EPOCHS
-        ),
-        values=torch.rand(ROWS, NETWORK.inputs).to(dtype),
-        labels=torch.randint(NETWORK.classes, (ROWS,)),
-        seed=1,
-    )
+    training = _training(gradient, precision, threads=threads)
     training.epoch()
     seconds, floors = [], []
     # Epochs and floor in alternation: a machine that changes its speed changes both.
@@ -66,4 +61,54 @@ def _row(gradient: str, precision: str, bound: float | None, *, threads: int) ->
         "bound": bound,
         "unit_seconds": epoch,
         "against_seconds": floor,
+    }
+
+
+def _training(gradient: str, precision: str, *, threads: int) -> Training:
+    import torch
+
+    from models.training import Training
+
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    return Training(
+        network=NETWORK,
+        parameters=to_torch(initial_weights(NETWORK, 1), device=torch.device("cpu"), dtype=torch.float32),
+        forward=lambda weights, values: logits(weights, values, NETWORK.layer_activations),
+        hyperparameters=Hyperparameters(
+            solver="gd", learning_rate=0.1, precision=precision, gradient=gradient, batch_size=None, epochs=EPOCHS
+        ),
+        values=torch.rand(ROWS, NETWORK.inputs).to(getattr(torch, precision)),
+        labels=torch.randint(NETWORK.classes, (ROWS,)),
+        seed=1,
+    )
+
+
+def _numpy_row(threads: int) -> dict[str, Any]:
+    """The network from scratch beside torch's, full batch, epochs in alternation."""
+    training = _training("autograd", "float32", threads=threads)
+    random = np.random.default_rng(0)
+    values = random.random((ROWS, NETWORK.inputs), np.float32)
+    labels = random.integers(0, NETWORK.classes, ROWS)
+    layers = initial_weights(NETWORK, 1)
+    scratch = Perceptron(layers, activations=NETWORK.layer_activations, dtype="float32")
+
+    def scratch_epoch() -> None:
+        scratch.find_gradient(values, labels)
+        scratch.step(0.1)
+
+    took: dict[str, list[float]] = {"scratch": [], "torch": []}
+    with threadpool_limits(threads, user_api="blas"):
+        for _ in range(EPOCHS + 1):
+            for name, epoch in (("scratch", scratch_epoch), ("torch", training.epoch)):
+                began = time.perf_counter()
+                epoch()
+                took[name].append(time.perf_counter() - began)
+    ours, torchs = (statistics.median(seconds[1:]) for seconds in took.values())
+    return {
+        "name": f"numpy epoch, float32, {threads} thread{'s' if threads > 1 else ''} / torch-cpu",
+        "ratio": ours / torchs,
+        "bound": NUMPY_BOUND,
+        "unit_seconds": ours,
+        "against_seconds": torchs,
     }
