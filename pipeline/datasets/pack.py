@@ -26,7 +26,7 @@ from store.protocol import Store
 from store.publish import Staging
 
 GROUP_ROWS = 8192
-GROUP_BYTES = 8 << 20  # wide rows make smaller groups: memory is that of a few groups
+GROUP_BYTES = GROUP_ROWS * 784  # wider rows than those of MNIST make smaller groups: memory is that of a few groups
 PART_BYTES = 256 << 20  # of rows before they are compressed
 SPAN = 255
 
