@@ -7,9 +7,12 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from threading import Condition, Thread
 from typing import Any, BinaryIO
+
+from urllib3.exceptions import HTTPError
 
 from store.errors import StoreError
 from store.namenodes import Attempt, NameNodes
@@ -79,7 +82,7 @@ class RemoteFile(io.RawIOBase):
         address = origin(self._response.url)
         try:
             piece: bytes = self._response.raw.read(wanted)
-        except Exception:
+        except (HTTPError, HTTPException, OSError):
             self._drop()
             raise CutError(address) from None
         if not piece:
