@@ -5,7 +5,7 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-PACKAGES = ["store", "mapreduce", "models", "models.platforms", "report", "pipeline"]
+PACKAGES = ["store", "yarn", "mapreduce", "models", "models.platforms", "report", "pipeline"]
 PACKAGES += ["pipeline.checks", "pipeline.commands", "pipeline.datasets"]
 
 
@@ -44,6 +44,7 @@ setup(
         "mrjob",
         "msgspec",
         "numpy",
+        "packaging",
         "pandas<3",  # PySpark 4.3 warns on pandas 3
         "pillow",
         "polars",

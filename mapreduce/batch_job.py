@@ -15,7 +15,7 @@ import weakref
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 from mrjob.compat import jobconf_from_env
 from mrjob.inline import InlineMRJobRunner
@@ -26,6 +26,9 @@ from mapreduce.inline import InPlaceRunner
 from mapreduce.rows import LONGEST_LINE_BYTES, Declared, Origin, Rows, parse, read_batches, width
 from store.errors import DataError, YarnstickError
 
+if TYPE_CHECKING:
+    from mapreduce.hadoop_runner import Hadoop
+
 # mrjob itself reads a damaged gzip as if it ended there, and only the first member of one that has several.
 DECOMPRESS: dict[str, Callable[[str], IO[bytes]]] = {".gz": gzip.open, ".bz2": bz2.open}  # type: ignore[dict-item]
 UNPACKED, PLAIN = "/yarnstick-unpacked", ".yarnstick-plain"
@@ -34,12 +37,19 @@ UNPACKED, PLAIN = "/yarnstick-unpacked", ".yarnstick-plain"
 class BatchJob(MRJob):
     """Hadoop and mrjob split the input by lines; the mapper of a subclass gets `Rows`, thousands of them at once."""
 
-    # Without a separator Hadoop puts no tab after a line that has no key. The second committer is unsafe by its
-    # own documentation.
+    # Hadoop takes a line apart at the separator, and puts a tab behind one that has none; it drops an empty separator.
+    # All of our lines have a comma: they are joined as they were. The second committer is unsafe by its own
+    # documentation. A bad row stays bad: one repeat is for nodes that fail.
     JOBCONF: ClassVar[dict[str, str]] = {
-        "mapreduce.output.textoutputformat.separator": "",
+        "stream.reduce.output.field.separator": ",",
+        "mapreduce.output.textoutputformat.separator": ",",
         "mapreduce.fileoutputcommitter.algorithm.version": "1",
+        "mapreduce.map.maxattempts": "2",
+        "mapreduce.reduce.maxattempts": "2",
     }
+
+    # Set where the cluster is known: then mrjob needs no JVM to ask it.
+    hadoop: ClassVar[Hadoop | None] = None
 
     def configure_args(self) -> None:
         super().configure_args()
@@ -62,6 +72,10 @@ class BatchJob(MRJob):
 
     def _runner_class(self) -> Any:
         chosen = super()._runner_class()
+        if chosen.alias == "hadoop" and self.hadoop is not None:
+            from mapreduce.hadoop_runner import OneJvmRunner
+
+            return OneJvmRunner
         return InPlaceRunner if chosen is InlineMRJobRunner else chosen
 
     def make_runner(self) -> Any:
@@ -72,6 +86,8 @@ class BatchJob(MRJob):
         if (self.options.runner or "inline") in ("inline", "local"):
             self.options.args = [path for pattern in self.options.args for path in self._unpacked(pattern)]
         runner = super().make_runner()
+        if self.hadoop is not None:
+            runner.hadoop = self.hadoop
         if runner.alias in ("inline", "local"):
             runner.cat_output = lambda: _in_order(Path(runner.get_output_dir()))
         return runner

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import ClassVar
 
 from mrjob.protocol import BytesValueProtocol
 
@@ -14,6 +15,15 @@ from mapreduce.scaling import Scaling
 
 class MRNormalize(BatchJob):
     OUTPUT_PROTOCOL = BytesValueProtocol
+    # On Hadoop a file is one map, whose output is named like it: by itself Hadoop numbers parts by the size of their
+    # input, and the order of the rows would be lost.
+    HADOOP_OUTPUT_FORMAT = "org.apache.hadoop.mapred.lib.MultipleTextOutputFormat"
+    JOBCONF: ClassVar[dict[str, str]] = {
+        **BatchJob.JOBCONF,
+        "stream.map.output.field.separator": ",",
+        "mapred.outputformat.numOfTrailingLegs": "1",
+        "mapreduce.input.fileinputformat.split.minsize": str(1 << 60),
+    }
 
     def configure_args(self) -> None:
         super().configure_args()

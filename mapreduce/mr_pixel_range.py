@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from mrjob.protocol import StandardJSONProtocol, StandardJSONValueProtocol
@@ -19,6 +19,7 @@ Pair = tuple[Any, dict[str, Any]]
 class MRPixelRange(BatchJob):
     INTERNAL_PROTOCOL = StandardJSONProtocol
     OUTPUT_PROTOCOL = StandardJSONValueProtocol
+    JOBCONF: ClassVar[dict[str, str]] = {**BatchJob.JOBCONF, "mapreduce.job.reduces": "1"}
 
     def mapper_init(self) -> None:
         self.rows, self.minimum, self.maximum = 0, np.empty(0), np.empty(0)

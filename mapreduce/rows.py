@@ -55,7 +55,7 @@ class Origin:
             return f"{self.name}:{line}"
         try:
             with open(self.path or "", "rb") as file:
-                return f"{self.name}:{line + _count_lines(file, self.start)}"
+                return f"{self.name}:{line + count_lines(file, self.start)}"
         except OSError:
             return f"{self.name}, line {line} from byte {self.start}"
 
@@ -185,7 +185,7 @@ def _before_long_line(lines: bytes, longest_line_bytes: int) -> int:
     return int(ends[first - 1]) + 1 if first else 0
 
 
-def _count_lines(file: IO[bytes], size: int) -> int:
+def count_lines(file: IO[bytes], size: int) -> int:
     """The lines that end within the first bytes of a file, with the same ends as in `read_batches`."""
     lines, after_return = 0, False
     while size > 0 and (block := file.read(min(size, BATCH_BYTES))):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
-from models.event_log import Application, EventLog, Job
+from models.event_log import Application, Job
 from models.ledger import Span, amortized, spans
 from models.networks import Layer
 from models.spec import TrialSpec
@@ -15,6 +16,12 @@ from store.errors import TrialError
 EVENTS_SECONDS = 20.0
 CLOCKS_SHARE, CLOCKS_SECONDS = 0.02, 0.1
 CLOCK_STEP = 0.001  # of the event log's clock
+
+
+class GrowingLog(Protocol):
+    """An event log that is still written: each `read` takes what is new."""
+
+    def read(self) -> Application: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +35,7 @@ class Fit:
     layers: list[Layer]  # as they were found
 
 
-def finished_jobs(log: EventLog, spec: TrialSpec, fit: Fit) -> tuple[list[Job], Application]:
+def finished_jobs(log: GrowingLog, spec: TrialSpec, fit: Fit) -> tuple[list[Job], Application]:
     """The fit's jobs, once the log holds the end of all of them: it is written a moment later."""
     deadline = time.monotonic() + EVENTS_SECONDS
     while True:

@@ -9,7 +9,8 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     import torch
 
 PRODUCT_SIZE = 2048
+# In the environment of every process of a session, wherever on this machine it was started from.
+SESSION = "YARNSTICK_SESSION"
 WARM_SIZE = 256
 
 
@@ -124,9 +127,18 @@ class OtherLoad:
     def _tree(self) -> list[psutil.Process]:
         try:
             root = psutil.Process(self._root)
-            return [root, *root.children(recursive=True)]
+            return list({root, *root.children(recursive=True), *_of_session()})
         except psutil.NoSuchProcess:
             return []
+
+
+def _of_session() -> Iterator[psutil.Process]:
+    """Processes of our session that others started for us, as YARN does; as far as we may look into them."""
+    ours = f"{SESSION}={os.environ.get(SESSION)}".encode()
+    for process in psutil.process_iter() if SESSION in os.environ else ():
+        with suppress(OSError):
+            if ours in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0"):
+                yield process
 
 
 def _cpu_seconds(process: psutil.Process) -> float:

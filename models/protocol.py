@@ -12,6 +12,7 @@ from typing import ClassVar, Protocol, cast
 from models.dataset import Dataset
 from models.spec import TrialSpec
 from store.errors import SettingError
+from store.opening import Reach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,16 +44,32 @@ class Epoch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Yarn:
+    """What Spark applications need to run on YARN."""
+
+    reach: Reach  # of the store, which lies on HDFS
+    folder: str  # of the store, for what lives as long as an application
+    jars: str  # the address of the archive with Spark's own jars
+    queue: str
+    resource_managers: tuple[str, ...]
+    accepted_seconds: float
+    python: str  # of the nodes
+    python_archive: str  # empty: none is sent there
+    is_driver: bool = False  # this process is the driver, on a node
+    spark_home: Path | None = None  # another than PySpark's own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What the child process that trains was given by the machine it is on."""
 
     work: Path  # private to this session
     data_url: str  # where the packed data lies, for messages
-    spark_master: str  # `local-cluster` or `yarn`
     spark_conf: dict[str, str]
     archives: Path  # event logs of this session's Spark applications
     class_archives: dict[str, str] = field(default_factory=dict)  # JVM options of driver and executor, or none
     lets_jvms_end: bool = False  # by themselves: only then do they write a class archive
+    yarn: Yarn | None = None  # None: Spark's executors are on this machine
 
 
 class Platform(Protocol):

@@ -14,24 +14,26 @@ import sys
 import threading
 import time
 import traceback
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from socket import gethostname
-from typing import Any, BinaryIO
+from typing import Any
 
 import msgspec
 
+from models.channel import Channel, Files
 from models.dataset import Dataset
-from models.probes import OtherLoad, Peak, cpu_name, peak_key, usable_cores
+from models.probes import SESSION, OtherLoad, Peak, cpu_name, peak_key, usable_cores
 from models.protocol import Epoch, Platform, Surroundings, platform
 from models.record import COLUMNS, EpochRecord
 from models.spec import TrialSpec
 from store.errors import YarnstickError
+from yarn.submission import end_all
 
-POLL_SECONDS = 0.02
 PARENT_SECONDS = 0.5
 # What a record takes over from the platform as it is.
 MEASURED = tuple(field.name for field in fields(Epoch) if field.name in COLUMNS and field.name != "tainted")
@@ -69,19 +71,24 @@ class Event:
 
 
 def main(specs: Path, events: Path) -> None:
-    with specs.open("rb") as lines, events.open("ab", buffering=0) as channel:
-        follow = _follow(lines)
-        session = msgspec.json.decode(next(follow), type=Session, dec_hook=_path)
-        _end_with(session.parent)
-        platforms: dict[str, Platform] = {}
-        try:
-            for line in follow:
-                spec = TrialSpec.decode(line)
-                for event in _trial(spec, session, platforms):
-                    channel.write(msgspec.json.encode(event) + b"\n")
-        finally:
-            for each in platforms.values():
-                each.close()
+    os.environ[SESSION] = uuid.uuid4().hex
+    signal.signal(signal.SIGTERM, lambda *_: end_group())
+    serve(Files(specs, events))
+
+
+def serve(channel: Channel) -> None:
+    """Train what is asked for, one trial after the other."""
+    lines = channel.specs()
+    session = decode_session(next(lines))
+    _end_with(session.parent)
+    platforms: dict[str, Platform] = {}
+    try:
+        for line in lines:
+            for event in _trial(TrialSpec.decode(line), session, platforms):
+                channel.tell(msgspec.json.encode(event))
+    finally:
+        for each in platforms.values():
+            each.close()
 
 
 def base_record(spec: TrialSpec, *, run_id: str, machine: str) -> EpochRecord:
@@ -206,29 +213,21 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _follow(lines: BinaryIO) -> Iterator[bytes]:
-    """The lines of a file that grows, until the one that says `"end"`."""
-    line = b""
-    while True:
-        line += lines.readline()
-        if not line.endswith(b"\n"):
-            time.sleep(POLL_SECONDS)
-            continue
-        if line.strip() == b'"end"':
-            return
-        yield line
-        line = b""
-
-
 def _end_with(parent: int) -> None:
     """Nobody reads what an orphan measures: when the parent is gone, this process group goes too."""
 
     def watch() -> None:
         while os.getppid() == parent:  # a dead parent that nobody waited for still has its id, but no children
             time.sleep(PARENT_SECONDS)
-        os.killpg(os.getpgid(0), signal.SIGKILL)
+        end_group()
 
     threading.Thread(target=watch, daemon=True, name="parent-watch").start()
+
+
+def end_group() -> None:
+    """At once, with all that we started: applications on YARN, then this process group."""
+    end_all()
+    os.killpg(os.getpgid(0), signal.SIGKILL)
 
 
 def _arguments(argv: list[str]) -> tuple[Path, Path]:
@@ -239,6 +238,10 @@ def _arguments(argv: list[str]) -> tuple[Path, Path]:
 
 def encode_session(session: Session) -> bytes:
     return msgspec.json.encode(session, enc_hook=str) + b"\n"
+
+
+def decode_session(line: bytes) -> Session:
+    return msgspec.json.decode(line, type=Session, dec_hook=_path)
 
 
 def decode_event(line: bytes) -> Event:

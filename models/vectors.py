@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,12 +26,15 @@ FEATURES = pa.struct(
 SCHEMA = pa.schema([pa.field("label", pa.float64(), nullable=False), pa.field("features", FEATURES)])
 
 
-def write_vectors(data: Dataset, *, fraction: float, partitions: int, folder: Path) -> None:
-    """A fraction of train as one file a partition, equal in rows to one; in float64, as MLlib computes."""
-    folder.mkdir(parents=True)
+def write_vectors(data: Dataset, *, fraction: float, partitions: int, create: Callable[[str], Any]) -> None:
+    """A fraction of train as one file a partition, equal in rows to one; in float64, as MLlib computes.
+
+    `create` opens a file to write to.
+    """
     bounds = np.linspace(0, data.rows(fraction), partitions + 1).astype(int).tolist()
     for number, (start, stop) in enumerate(pairwise(bounds)):
-        with pq.ParquetWriter(folder / f"part-{number:05d}.parquet", SCHEMA, compression="zstd") as writer:
+        name = f"part-{number:05d}.parquet"
+        with create(name) as file, pq.ParquetWriter(file, SCHEMA, compression="zstd") as writer:
             for low in range(start, stop, BLOCK_ROWS):
                 writer.write_batch(_batch(data, fraction, low, min(stop, low + BLOCK_ROWS)))
 

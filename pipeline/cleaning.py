@@ -20,7 +20,7 @@ from store.local import LocalStore
 from store.protocol import Store
 from store.publish import temporary_name
 
-UNITS = ("bytes", "KB", "MB", "GB")
+UNITS = ("bytes", "KB", "MB", "GB", "TB", "PB")
 WORK = "work"  # in the cache: of the processes that train
 
 

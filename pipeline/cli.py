@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.commands import replay, run, runs
+from pipeline.commands import environment, replay, run, runs
 from pipeline.commands.frame import (
     JsonOption,
     KnownRunOption,
@@ -47,6 +47,7 @@ def version_option(version: Annotated[bool, typer.Option("--version", help="Show
 
 app.command()(run.run)
 app.command()(replay.replay)
+app.command()(environment.pack_environment)
 app.add_typer(runs.app, name="runs")
 
 
@@ -91,13 +92,14 @@ def doctor(
     store: StoreOption = None,
     json: JsonOption = False,
     set_: SetOption = None,
+    probe: Annotated[bool, typer.Option("--probe", help="Ask the cluster's nodes too, by a small job.")] = False,
 ) -> None:
     """Check that a profile can be measured here: each check with ok, or what to do."""
     from pipeline.doctor import examine, line
 
     failed = False
     found = []
-    for check in examine(profile, store=store, overrides=set_ or []):
+    for check in examine(profile, store=store, overrides=set_ or [], probe=probe):
         failed = failed or not check.ok
         found.append(check)
         if not json:

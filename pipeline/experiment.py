@@ -22,7 +22,7 @@ import msgspec
 
 from models.outcome import Outcome
 from models.probes import Peak, cpu_name, memory_mib, peak_keys, usable_cores
-from models.protocol import Surroundings
+from models.protocol import Surroundings, Yarn
 from models.run import Event, Session
 from models.spec import TrialSpec
 from pipeline.budget import Budget
@@ -123,7 +123,12 @@ class Experiment:
 
     @cached_property
     def limits(self) -> Limits:
-        return Limits(cores=usable_cores(), memory_mib=memory_mib())
+        room = None
+        if self.settings.spark.master == "yarn":
+            from pipeline.on_yarn import queue_room
+
+            room = queue_room(self.settings)
+        return Limits(cores=usable_cores(), memory_mib=memory_mib(), room=room)
 
     @cached_property
     def launcher(self) -> Launcher:
@@ -141,10 +146,10 @@ class Experiment:
             surroundings=Surroundings(
                 work=main.cache,
                 data_url=self.store.url,
-                spark_master=self.settings.spark.master,
                 spark_conf=self.settings.spark.conf,
                 archives=main.cache,
                 class_archives=class_archives(main.cache),
+                yarn=self._yarn(),
             ),
             parent=os.getpid(),
             peaks=self._peaks(),
@@ -158,6 +163,14 @@ class Experiment:
         )
         atexit.register(made.abort)  # where an error ended the run before its last trial
         return made
+
+    def _yarn(self) -> Yarn | None:
+        """What lies in the way of a session on YARN is found before the first trial."""
+        if self.settings.spark.master != "yarn":
+            return None
+        from pipeline.on_yarn import prepared
+
+        return prepared(self.settings, self.store, folder=self.path)
 
     def _peaks(self) -> tuple[Peak, ...]:
         main, begun = self.settings.main, self.begin()

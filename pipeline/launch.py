@@ -106,7 +106,9 @@ class Launcher:
         if self._child is not None and (self._child.key != key or not self._child.is_alive()):
             self.close()
         if self._child is None:
-            self._child = _Child(key, self._session, self._work)
+            is_elsewhere = spec.resources.deploy_mode == "cluster" and self._session.surroundings.yarn is not None
+            module = "models.cluster_mode" if is_elsewhere else "models.run"
+            self._child = _Child(key, self._session, self._work, module=module)
         return self._child
 
     def _follow(self, child: _Child, spec: TrialSpec) -> Iterator[Event]:
@@ -160,12 +162,13 @@ class Launcher:
 class _Child:
     """One process of `models.run`, in a process group of its own so that its JVMs end with it."""
 
-    def __init__(self, key: object, session: Session, work: Path) -> None:
+    def __init__(self, key: object, session: Session, work: Path, *, module: str) -> None:
         self.key = key
         LocalStore(work).collect()
         self._folder = work / temporary_name()
         self._folder.mkdir(parents=True, mode=0o700)
         self._archives = self._folder / "eventlogs"
+        self._ends_applications = session.surroundings.yarn is not None
         surroundings: Surroundings = replace(session.surroundings, work=self._folder, archives=self._archives)
         self._specs = (self._folder / "specs.jsonl").open("ab", buffering=0)
         self._specs.write(encode_session(replace(session, surroundings=surroundings)))
@@ -178,7 +181,7 @@ class _Child:
         path = os.pathsep.join(filter(None, [str(TOP), os.environ.get("PYTHONPATH", ""), str(Path.cwd())]))
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "models.run", str(self._folder / "specs.jsonl"), str(events)],
+                [sys.executable, "-P", "-m", module, str(self._folder / "specs.jsonl"), str(events)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -221,6 +224,11 @@ class _Child:
         self.kill()
 
     def kill(self) -> None:
+        if self._ends_applications:
+            # On YARN something would stay behind: it is given the time to end that.
+            self._process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(STOP_SECONDS)
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

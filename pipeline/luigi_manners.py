@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
+import tempfile
+import warnings
 from functools import cache
+from pathlib import Path
+from typing import NoReturn
 
+from luigi.configuration import get_config
+from luigi.parameter import UnconsumedParameterWarning
 from luigi.retcodes import retcode
+from luigi.rpc import RPCError
 
-from store.errors import YarnstickError
+from store.errors import StoreError, YarnstickError
 
 # As in the [retcode] section that luigi.cfg ships with; Luigi's own are 0.
 EXIT_CODES = {
@@ -30,9 +38,21 @@ def fail_loudly() -> None:
     for name, code in EXIT_CODES.items():
         if getattr(codes, name) == 0:
             setattr(codes, name, code)
+    # Luigi's is one directory for all users of a host, that only the first of them can write to.
+    config = get_config()
+    if not (config.has_option("core", "lock_pid_dir") or config.has_option("core", "lock-pid-dir")):
+        config.set("core", "lock_pid_dir", str(Path(tempfile.gettempdir()) / f"luigi-{os.getuid()}"))
+    # It warns of [core] settings that it does use, and shows their values: luigid's address may hold a password.
+    warnings.filterwarnings("ignore", r"[^']*'(default|rpc)[-_]", UnconsumedParameterWarning)
     log = logging.getLogger("luigi-interface")
     if not any(isinstance(each, _OneSentence) for each in log.filters):
         log.addFilter(_OneSentence())
+
+
+def leave_it(answer: Exception) -> NoReturn:
+    """End as Luigi does where the same command runs already."""
+    print(answer, file=sys.stderr)
+    sys.exit(retcode().already_running)
 
 
 @cache
@@ -41,11 +61,23 @@ def tell_once(error: YarnstickError) -> None:
     print(f"Error: {error}", file=sys.stderr)
 
 
+@cache
+def _tell_of_luigid() -> None:
+    tell_once(
+        StoreError(
+            "luigid went away while this run was measured; what is published stays: start luigid again, then give the "
+            "same command"
+        )
+    )
+
+
 class _OneSentence(logging.Filter):
-    """Errors of ours have been printed as a sentence; their traceback tells a user nothing more."""
+    """What a user can mend is printed as a sentence; its traceback tells a user nothing more."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, YarnstickError):
+        error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+        if isinstance(error, RPCError):
+            _tell_of_luigid()
+        if error is None or isinstance(error, YarnstickError | RPCError):
             record.exc_info, record.exc_text = None, None
         return True

@@ -1,36 +1,49 @@
-"""The store that the settings name: a directory, or HDFS. Imports nothing that trains, as Tab needs it too."""
+"""The store that the settings name, a directory or HDFS, and their YARN. Imports nothing that trains: Tab needs it."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
+import sys
+from typing import TYPE_CHECKING
 
 from pipeline.settings import Settings
-from store.local import LocalStore
+from store.opening import Reach, opened
 from store.protocol import Store
-from store.retry import Patience
 
+if TYPE_CHECKING:
+    from yarn.resource_manager import ResourceManager
+
+SHIPPED_PYTHON = "environment/bin/python"  # where python_archive is unpacked on the nodes
 GB = 1_000_000_000
 
 
 def open_store(settings: Settings, *, retry_seconds: float | None = None) -> Store:
     """Asks nobody anything yet. `retry_seconds` instead of what the settings say, for those who cannot wait."""
-    given = settings.store
-    address = urlsplit(given.url)
-    if address.scheme == "file":
-        return LocalStore(Path(unquote(address.path)))
-    from store.addresses import place_of
-    from store.namenodes import Access
-    from store.webhdfs import WebHdfsStore
+    return opened(reach(settings, retry_seconds=retry_seconds))
 
-    return WebHdfsStore(
-        place_of(given.url, namenodes=given.namenodes),
-        Access(
-            security=given.security,
-            user=given.user,
-            certificates=given.certificates,
-            patience=Patience(seconds=given.retry_seconds if retry_seconds is None else retry_seconds),
-        ),
+
+def reach(settings: Settings, *, retry_seconds: float | None = None) -> Reach:
+    """What the settings say of the store, for a process of its own to open it."""
+    given = settings.store
+    return Reach(
+        url=given.url,
+        namenodes=given.namenodes,
+        security=given.security,
+        user=given.user,
+        certificates=given.certificates,
+        retry_seconds=given.retry_seconds if retry_seconds is None else retry_seconds,
         cache=settings.main.cache,
         most_cached_bytes=int(given.cache_gb * GB),
     )
+
+
+def open_resource_manager(settings: Settings, *, retry_seconds: float | None = None) -> ResourceManager:
+    """Asks nobody anything yet; SettingError where nothing says where YARN is."""
+    from yarn.resource_manager import ResourceManager
+
+    return ResourceManager.of(settings.hadoop.resource_managers, reach(settings, retry_seconds=retry_seconds).access)
+
+
+def node_python(settings: Settings) -> str:
+    """The Python of the nodes."""
+    given = settings.hadoop
+    return given.python or (SHIPPED_PYTHON if given.python_archive else sys.executable)

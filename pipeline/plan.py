@@ -17,6 +17,9 @@ from store.errors import SettingError
 RESOURCE_AXES = ("executors", "cores", "memory_mib", "threads", "workers", "partitions", "deploy_modes")
 AXES = (*RESOURCE_AXES, "solvers", "learning_rates", "batch_sizes", "precisions", "gradients", "fractions")
 LIMITED = ("executors", "cores", "memory_mib", "threads")  # by what this machine has
+# Spark's own, of containers on YARN: spark.executor.memoryOverhead, and the application master of client mode.
+LEAST_OVERHEAD_MIB, OVERHEAD_SHARE = 384, 0.1
+MASTER_CORES, MASTER_MIB = 1, 512 + LEAST_OVERHEAD_MIB
 FIELD = {
     "deploy_modes": "deploy_mode",
     "solvers": "solver",
@@ -39,11 +42,23 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What a queue of YARN gives at most: to an application as a whole, and to one container."""
+
+    queue: str
+    cores: int
+    memory_mib: int
+    largest_cores: int
+    largest_mib: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What this machine has."""
+    """What this machine has, and the queue where executors are on YARN."""
 
     cores: int
     memory_mib: int
+    room: Room | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +172,8 @@ def _beyond(resources: Resources, limits: Limits) -> str | None:
         return f"threads={r.threads} exceeds the {limits.cores} cores of this machine"
     if r.executors is None:
         return None
+    if limits.room is not None:
+        return _beyond_room(r, limits.room)
     cores, memory = r.executors * (r.cores or 1), r.executors * (r.memory_mib or 0)
     if cores > limits.cores:
         return f"executors={r.executors} x cores={r.cores} are {cores} cores, and this machine has {limits.cores}"
@@ -164,6 +181,33 @@ def _beyond(resources: Resources, limits: Limits) -> str | None:
         return (
             f"executors={r.executors} x memory_mib={r.memory_mib} are {memory} MiB, and this machine has "
             f"{limits.memory_mib}"
+        )
+    return None
+
+
+def _beyond_room(resources: Resources, room: Room) -> str | None:
+    """Why resources exceed what the queue gives, where each executor and the application master is a container."""
+    r = resources
+    executors, cores, memory = r.executors or 0, r.cores or 1, r.memory_mib or 0
+    container = memory + max(LEAST_OVERHEAD_MIB, int(OVERHEAD_SHARE * memory))
+    queue = f"of queue {room.queue}"
+    if cores > room.largest_cores:
+        return f"cores={cores} exceeds the {room.largest_cores} vcores of the largest container {queue}"
+    if container > room.largest_mib:
+        return (
+            f"memory_mib={memory} is {container} MiB with Spark's overhead, which exceeds the {room.largest_mib} MiB "
+            f"of the largest container {queue}"
+        )
+    all_cores, all_memory = executors * cores + MASTER_CORES, executors * container + MASTER_MIB
+    if all_cores > room.cores:
+        return (
+            f"executors={executors} x cores={cores} are {all_cores} vcores with the application master, and "
+            f"queue {room.queue} has at most {room.cores}"
+        )
+    if all_memory > room.memory_mib:
+        return (
+            f"executors={executors} x memory_mib={memory} are {all_memory} MiB with overhead and application master, "
+            f"and queue {room.queue} has at most {room.memory_mib}"
         )
     return None
 

@@ -90,7 +90,10 @@ def summary(store: Store, run: RunFile) -> list[str]:
     from report.page import first_lines
 
     records = _records(store, run)
-    page = store.local(f"runs/{run.run_id}/{REPORT}/report.html")
+    path = f"runs/{run.run_id}/{REPORT}/report.html"
+    page = str(store.local(path))
+    if not store.url.startswith("file:"):
+        page = f"{store.url}/{path} (a copy to open here: {page})"
     lines = first_lines(records, run=_facts(store, run, records), baseline=baseline_of(run))
     return ["", *lines, "", f"Report: {page}"]
 

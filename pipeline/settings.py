@@ -65,11 +65,22 @@ class Mnist(ImageSettings, frozen=True, kw_only=True):
 
 
 class MapReduce(Struct, frozen=True, kw_only=True):
-    runner: Literal["inline", "local"]
+    runner: Literal["inline", "local", "hadoop"]
+
+
+class Hadoop(Struct, frozen=True, kw_only=True):
+    command: Path | None
+    streaming_jar: Path | None
+    queue: str
+    resource_managers: tuple[str, ...]
+    python: str
+    python_archive: str
+    accepted_seconds: Positive
 
 
 class Spark(Struct, frozen=True, kw_only=True):
-    master: Literal["local-cluster"]
+    master: Literal["local-cluster", "yarn"]
+    home: Path | None
     conf: dict[str, str]
 
 
@@ -88,7 +99,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     batch_sizes: tuple[Whole | None, ...]
     precisions: tuple[Literal["float64", "float32", "bfloat16"], ...]
     gradients: tuple[Literal["autograd", "compile", "manual"], ...]
-    deploy_modes: tuple[Literal["client"], ...]
+    deploy_modes: tuple[Literal["client", "cluster"], ...]
     fractions: tuple[Fraction, ...]
     epochs: Whole
     trials: Whole
@@ -105,12 +116,14 @@ SECTIONS: dict[str, type[Struct]] = {
     "yarnstick.fashion-mnist": ImageSettings,
     "yarnstick.emnist": ImageSettings,
     "yarnstick.mapreduce": MapReduce,
+    "yarnstick.hadoop": Hadoop,
     "yarnstick.spark": Spark,
 }
 # Lists that may be empty; of all others at least one value is needed.
-MAY_BE_EMPTY = {"workers", "partitions", "namenodes"}
+MAY_BE_EMPTY = {"workers", "partitions", "namenodes", "resource_managers"}
 # What does not change a result may differ between two calls of one run.
 INCIDENTAL = {
+    "yarnstick.hadoop.accepted_seconds",
     "yarnstick.cache",
     "yarnstick.lease",
     *(f"yarnstick.store.{key}" for key in StoreSettings.__struct_fields__),
@@ -131,6 +144,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     fashion_mnist: ImageSettings
     emnist: ImageSettings
     mapreduce: MapReduce
+    hadoop: Hadoop
     spark: Spark
     profile: Profile
 

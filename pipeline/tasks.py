@@ -13,7 +13,8 @@ from pipeline.datasets.ingest import ingest
 from pipeline.datasets.normalize import find_range, normalize
 from pipeline.datasets.pack import pack
 from pipeline.experiment import MERGED, PUBLISHED, Experiment, experiment, log
-from pipeline.luigi_manners import fail_loudly, tell_once
+from pipeline.luigi_manners import fail_loudly, leave_it, tell_once
+from pipeline.luigid import AtWorkElsewhereError, claim_of_central_scheduler
 from pipeline.reporting import merge, raise_if_failed, report
 from store.errors import SettingError, YarnstickError
 from store.protocol import Store
@@ -159,12 +160,16 @@ class Report(Step):
         try:
             if CmdlineParser.get_instance() and not has_own_configuration():
                 raise SettingError("no ./luigi.cfg and no LUIGI_CONFIG_PATH; write one with yarnstick init")
+            fail_loudly()
+            if CmdlineParser.get_instance():
+                claim_of_central_scheduler(self.run_of.store.url, self.run_id)
             self.run_of.begin()
             self.complete()
         except YarnstickError as error:
             # From here on Luigi would show a traceback of it.
             raise SystemExit(f"Error: {error}") from None
-        fail_loudly()
+        except AtWorkElsewhereError as answer:
+            leave_it(answer)
 
     def requires(self) -> Step:
         return self.step(Merge)

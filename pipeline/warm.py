@@ -72,7 +72,6 @@ def _rehearse(work: Path) -> None:
         surroundings=Surroundings(
             work=work,
             data_url="",
-            spark_master="local-cluster",
             spark_conf={},
             archives=work / "eventlogs",
             lets_jvms_end=True,

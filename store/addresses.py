@@ -9,20 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from store.configuration import HOST, WILDCARDS, given_address, listed_names, read_configuration, split_address
 from store.errors import SettingError
 
 SCHEMES = ("hdfs", "webhdfs", "swebhdfs")
-FILES = ("core-site.xml", "hdfs-site.xml")
+FILES = ("core-site.xml", "hdfs-site.xml")  # the last one wins
 DEFAULT_PORTS = {"http": 9870, "https": 9871}  # Hadoop 3's, where the configuration leaves them out
 RPC_PORT = "8020"
-HOST = r"(?:[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\])"
 AUTHORITY = re.compile(rf"{HOST}(?::(?P<port>[0-9]{{1,5}}))?")
-NAMENODE = re.compile(rf"(?:(?P<scheme>https?)://)?(?P<authority>{HOST}:[0-9]{{1,5}})/?")
 # HDFS refuses the colon; the others mean something in Hadoop's patterns of paths or in an address.
 SEGMENT = re.compile(r"[^\x00-\x1f\x7f\\:?#*\[\]{}/]+")
-VARIABLE = re.compile(r"\$\{([^${}]+)\}")
-MOST_SUBSTITUTIONS = 20  # as Hadoop has it
-WILDCARDS = ("0.0.0.0", "[::]")  # noqa: S104  # to be replaced, not to be listened on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,12 +62,12 @@ def place_of(url: str, *, namenodes: Sequence[str], environment: Mapping[str, st
 
 
 def _given(address: str, scheme: str) -> str:
-    found = NAMENODE.fullmatch(address)
+    found = given_address(address, scheme=scheme)
     if not found:
         raise SettingError(
             f"yarnstick.store.namenodes: {address!r} is no address of a NameNode; write host:port, or https://host:port"
         )
-    return f"{found['scheme'] or scheme}://{found['authority']}"
+    return found
 
 
 def _looked_up(url: str, environment: Mapping[str, str]) -> list[str]:
@@ -81,7 +77,7 @@ def _looked_up(url: str, environment: Mapping[str, str]) -> list[str]:
             f"{url}: HADOOP_CONF_DIR is not set, so nothing says where its NameNode answers over HTTP; set it to the "
             f"directory of hdfs-site.xml, or yarnstick.store.namenodes to the address, as in host:9870"
         )
-    configuration = read_configuration(Path(folder))
+    configuration = read_configuration({"HADOOP_CONF_DIR": Path(folder)}, FILES)
     parts = urlsplit(url)
     authority = parts.netloc or urlsplit(configuration.get("fs.defaultFS", "")).netloc
     policy = configuration.get("dfs.http.policy", "HTTP_ONLY")
@@ -96,44 +92,10 @@ def _looked_up(url: str, environment: Mapping[str, str]) -> list[str]:
     return found
 
 
-def read_configuration(folder: Path) -> dict[str, str]:
-    """All properties of core-site.xml and hdfs-site.xml, with `${...}` replaced."""
-    from xml.etree import ElementTree
-
-    found: dict[str, str] = {}
-    there = [folder / name for name in FILES if (folder / name).is_file()]
-    if not there:
-        raise SettingError(f"HADOOP_CONF_DIR={folder} holds neither {' nor '.join(FILES)}; set it to the one that does")
-    for path in there:
-        try:
-            properties = ElementTree.parse(path).getroot().iter("property")  # noqa: S314  # the user's own Hadoop
-        except ElementTree.ParseError as error:
-            raise SettingError(f"{path}:{error.position[0]}: this is not XML ({error}); mend it") from None
-        except OSError as error:
-            raise SettingError(f"{path} cannot be read: {error.strerror}") from None
-        found |= {(each.findtext("name") or "").strip(): (each.findtext("value") or "").strip() for each in properties}
-    return {name: _replaced(value, found) for name, value in found.items()}
-
-
-def _replaced(value: str, configuration: Mapping[str, str]) -> str:
-    def known(found: re.Match[str]) -> str:
-        name = found[1]
-        if name.startswith("env."):
-            return os.environ.get(name.removeprefix("env."), "")
-        return configuration.get(name, found[0])
-
-    for _ in range(MOST_SUBSTITUTIONS):
-        replaced = VARIABLE.sub(known, value)
-        if replaced == value:
-            break
-        value = replaced
-    return value
-
-
 def _http_addresses(configuration: Mapping[str, str], authority: str, scheme: str) -> list[str]:
     """Of a name service all its NameNodes, of a single NameNode its one; empty if it is not known."""
-    if authority in _names(configuration, "dfs.nameservices"):
-        namenodes = _names(configuration, f"dfs.ha.namenodes.{authority}")
+    if authority in listed_names(configuration, "dfs.nameservices"):
+        namenodes = listed_names(configuration, f"dfs.ha.namenodes.{authority}")
         suffixes = [f".{authority}.{namenode}" for namenode in namenodes] or [f".{authority}"]
         found = [_http_address(configuration, suffix, scheme) for suffix in suffixes]
         if not namenodes and found == [None]:
@@ -156,22 +118,13 @@ def _http_address(configuration: Mapping[str, str], suffix: str, scheme: str, *,
     given = configuration.get(f"dfs.namenode.{scheme}-address{suffix}")
     if given is None and rpc is None:
         return None
-    host, port = _split(given or "")
+    host, port = split_address(given or "")
     if not host or host in WILDCARDS:
-        host = _split(rpc or "")[0]
+        host = split_address(rpc or "")[0]
     return f"{scheme}://{host}:{port or DEFAULT_PORTS[scheme]}" if host else None
-
-
-def _split(address: str) -> tuple[str, str]:
-    host, port = re.fullmatch(r"(.*?)(?::([0-9]*))?", address, re.DOTALL).groups()  # type: ignore[union-attr]
-    return host, port or ""
 
 
 def _same(one: str, other: str) -> bool:
     """Host and port of RPC addresses, which may leave the usual port out."""
-    first, second = _split(one.lower()), _split(other.lower())
+    first, second = split_address(one.lower()), split_address(other.lower())
     return bool(one) and (first[0], first[1] or RPC_PORT) == (second[0], second[1] or RPC_PORT)
-
-
-def _names(configuration: Mapping[str, str], key: str) -> list[str]:
-    return [name.strip() for name in configuration.get(key, "").split(",") if name.strip()]

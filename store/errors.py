@@ -19,6 +19,10 @@ class StoreError(YarnstickError):
     """The store refused, or holds something it should not."""
 
 
+class ClusterError(YarnstickError):
+    """YARN refused, or is not to be reached."""
+
+
 class TrialError(YarnstickError):
     """A trial could not be trained."""
 

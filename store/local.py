@@ -50,6 +50,11 @@ class LocalStore:
         except OSError as error:
             raise StoreError(f"{self.url}/{path} cannot be read: {error.strerror}") from None
 
+    def tail(self, path: str, start: int) -> bytes:
+        with self.open(path) as file:
+            file.seek(start)
+            return file.read()
+
     def create(self, path: str) -> BinaryIO:
         target = self._path(path)
         try:

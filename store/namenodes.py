@@ -13,14 +13,14 @@ from threading import Lock
 from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
-from store.errors import SettingError, StoreError
+from store.errors import StoreError
 from store.refusals import AnsweredError, Failure, failure_of, origin, sentence
 from store.retry import Patience, Waiting
+from store.sessions import kerberos_is_missing, open_session, ticket
 
 CONNECT_SECONDS = 4.0
 READ_SECONDS = 60.0
 STRANGER_SECONDS = 3.0  # a NameNode that never answered is not waited for: its address may be wrong
-CONNECTIONS = 16
 NO_DATANODE = "Failed to find datanode"
 T = TypeVar("T")
 
@@ -127,7 +127,7 @@ class NameNodes:
     def _who(self) -> str:
         if self._access.security == "insecure":
             return "it wants Kerberos: set yarnstick.store.security = kerberos"
-        return _ticket()
+        return ticket()
 
     def _turn_from(self, address: str) -> None:
         """The next NameNode is asked from now on, unless another thread has turned already."""
@@ -157,7 +157,7 @@ def _client(address: str, access: Access) -> Any:
     """A client of hdfs whose every answer that is no success is an `AnsweredError`."""
     import hdfs
 
-    session = _session(address, access)
+    session = open_session(address, certificates=access.certificates)
     timeout = (access.connect_seconds, access.read_seconds)
     base: Any
     arguments: dict[str, Any]
@@ -167,10 +167,7 @@ def _client(address: str, access: Access) -> Any:
         try:
             from hdfs.ext.kerberos import KerberosClient
         except ImportError as error:
-            raise SettingError(
-                f"yarnstick.store.security = kerberos needs {error.name or error}, which is not installed; "
-                f"pip install 'yarnstick[kerberos]', or set it to insecure where HDFS asks nobody who they are"
-            ) from None
+            raise kerberos_is_missing(error) from None
         # The first answer may be a refusal that proves nothing; its text is only shown.
         base, arguments = KerberosClient, {"mutual_auth": "REQUIRED", "sanitize_mutual_error_response": False}
 
@@ -185,33 +182,3 @@ def _client(address: str, access: Access) -> Any:
             return response
 
     return StrictClient(address, session=session, timeout=timeout, root="/", **arguments)
-
-
-def _session(address: str, access: Access) -> Any:
-    import requests
-    from requests.adapters import HTTPAdapter
-
-    session = requests.Session()
-    session.trust_env = False  # no proxies (they make uploads hang), no .netrc
-    if access.certificates is not None:
-        session.verify = str(access.certificates)
-    for scheme in ("http://", "https://"):
-        session.mount(scheme, HTTPAdapter(pool_connections=CONNECTIONS, pool_maxsize=CONNECTIONS))
-    if address.startswith("https:"):
-        del session.adapters["http://"]  # nothing that https protects is sent on in the clear
-    return session
-
-
-def _ticket() -> str:
-    """What the Kerberos ticket of this process is like, and what to do."""
-    try:
-        import gssapi
-
-        lifetime = gssapi.Credentials(usage="initiate").lifetime
-    except ImportError:
-        return "run kinit, or give a keytab by KRB5_CLIENT_KTNAME"
-    except Exception:  # gssapi's errors have a class for each of Kerberos's codes
-        return "there is no Kerberos ticket: run kinit, or give a keytab by KRB5_CLIENT_KTNAME"
-    if not lifetime:
-        return "the Kerberos ticket has expired: run kinit again, or give a keytab by KRB5_CLIENT_KTNAME"
-    return "the Kerberos ticket is valid: check that the address has the host name of the NameNode's principal"

@@ -50,6 +50,10 @@ class Store(Protocol):
 
     def open(self, path: str) -> BinaryIO: ...
 
+    def tail(self, path: str, start: int) -> bytes:
+        """What a file that another program still writes holds from a byte on."""
+        ...
+
     def create(self, path: str) -> BinaryIO:
         """A new file to write to, with the directories it needs; only `Staging` writes this way."""
         ...

@@ -9,6 +9,8 @@ import re
 import socket
 import time
 import uuid
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, BinaryIO
@@ -20,6 +22,8 @@ from store.protocol import Discardable, Store
 TEMPORARY = ".tmp."
 DEEPEST = 4  # segments of the longest path that is published, as runs/<id>/trials/<slug>
 ABANDONED_SECONDS = 7 * 24 * 3600.0  # a session may be long; only what is not known to be dead waits for this
+ADOPTED_AT_ONCE = 4
+BLOCK_BYTES = 1 << 20
 SAME_START_SECONDS = 60.0  # clocks of processes are coarse
 
 
@@ -126,6 +130,12 @@ class Staging:
         parent, _, _ = path.rpartition("/")
         self._temporary = f"{parent}/{temporary_name()}" if parent else temporary_name()
         self._writers: list[PartWriter] = []
+        self._adopted: list[Part] = []
+
+    @property
+    def temporary(self) -> str:
+        """Where it lies until it is published: for a program that makes the directory and writes to it by itself."""
+        return self._temporary
 
     def create(self, name: str) -> PartWriter:
         writer = PartWriter(name, self._store.create(f"{self._temporary}/{name}"))
@@ -138,12 +148,29 @@ class Staging:
             writer.write(data)
             writer.rows = rows
 
+    def adopt(self, names: Sequence[str]) -> list[Part]:
+        """Take over parts that another program wrote, with as many rows as they have lines."""
+        with ThreadPoolExecutor(ADOPTED_AT_ONCE) as pool:
+            parts = list(pool.map(self._read, names))
+        self._adopted += parts
+        return parts
+
+    def _read(self, name: str) -> Part:
+        digest, size, rows = hashlib.sha256(), 0, 0
+        with self._store.open(f"{self._temporary}/{name}") as file:
+            while block := file.read(BLOCK_BYTES):
+                digest.update(block)
+                size += len(block)
+                rows += block.count(b"\n")
+        return Part(name=name, rows=rows, bytes=size, sha256=digest.hexdigest())
+
     def commit(self, **facts: Any) -> bool:
         """Publish. False where somebody else published the same path first: theirs stays, ours is dropped."""
         for writer in self._writers:
             if not writer.closed:
                 raise StoreError(f"{self._path}/{writer.name} is still open: close it before the commit")
-        manifest = Manifest(parts=tuple(writer.part() for writer in self._writers), facts=facts)
+        parts = (*self._adopted, *(writer.part() for writer in self._writers))
+        manifest = Manifest(parts=parts, facts=facts)
         try:
             with self._store.create(f"{self._temporary}/{MANIFEST}") as file:
                 file.write(manifest.encode())

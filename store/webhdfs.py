@@ -95,6 +95,21 @@ class WebHdfsStore:
         raw = RemoteFile(self._namenodes, path, absolute=self._path(path))
         return cast(BinaryIO, io.BufferedReader(raw, PIECE_BYTES))
 
+    def tail(self, path: str, start: int) -> bytes:
+        """The NameNode knows only the whole blocks of a file that is not closed; a DataNode tells the rest."""
+        absolute, status = self._path(path), self._status(path)
+        if status is None:
+            raise StoreError(f"{self.url}/{path} is not there")
+        # An offset at or beyond the whole blocks is refused, unless there is none yet.
+        first = min(start, max(0, status.length - 1)) if status.length else start
+
+        def read(attempt: Attempt) -> bytes:
+            with attempt.client._open(absolute, offset=first, **attempt.avoiding) as response:
+                found: bytes = response.content
+                return found
+
+        return self._call(read, path, "read")[start - first :]
+
     def create(self, path: str) -> BinaryIO:
         absolute = self._path(path)
         if self._status(path) is not None:

@@ -9,7 +9,9 @@ import pytest
 
 TOP = Path(__file__).parent.parent
 FILES = sorted(
-    path for package in ("store", "mapreduce", "models", "report", "pipeline") for path in (TOP / package).rglob("*.py")
+    path
+    for package in ("store", "yarn", "mapreduce", "models", "report", "pipeline")
+    for path in (TOP / package).rglob("*.py")
 )
 WALL = {"time.time", "time.time_ns", "time.clock_gettime", "datetime.now", "datetime.utcnow", "datetime.today"}
 # Who may look at the wall clock, and what for. None of these is a duration of its own.
@@ -22,6 +24,7 @@ MAY = {
     "pipeline/presence.py": "notes since when a process is at a run, and forgets one of another host after days",
     "pipeline/replay.py": "notes when a run was begun",
     "store/downloads.py": "notes when a kept file was last used",
+    "store/hdfs_state.py": "compares the NameNode's clock with ours",
     "store/publish.py": "puts the time into temporary names, and compares with when a file was written",
 }
 # An age of days tells what a dead process on another host left: one reading, and a time that lies in the store.

@@ -1,4 +1,4 @@
-"""Imports point one way: pipeline to report to models to store, and pipeline to mapreduce to store."""
+"""Imports point one way: pipeline to report to models to yarn to store, and pipeline to mapreduce to yarn to store."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import pytest
 TOP = Path(__file__).parent.parent
 MAY_IMPORT = {
     "store": set(),
-    "mapreduce": {"store"},
-    "models": {"store"},
+    "yarn": {"store"},
+    "mapreduce": {"yarn", "store"},
+    "models": {"yarn", "store"},
     "report": {"models", "store"},
-    "pipeline": {"report", "models", "mapreduce", "store"},
+    "pipeline": {"report", "models", "mapreduce", "yarn", "store"},
     "cluster": set(),
 }
 OURS = MAY_IMPORT.keys() | {"tests", "bench"}

@@ -146,7 +146,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = tmp_path_factory.mktemp("source")
     for name in ("setup.py", "luigi.cfg", "LICENSE"):
         shutil.copy(TOP / name, source)
-    for package in ("store", "mapreduce", "models", "report", "pipeline"):
+    for package in ("store", "yarn", "mapreduce", "models", "report", "pipeline"):
         shutil.copytree(TOP / package, source / package, ignore=shutil.ignore_patterns("__pycache__"))
     target = tmp_path_factory.mktemp("wheel")
     options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check"]
@@ -166,7 +166,7 @@ def test_the_wheel_holds_every_module_template_and_the_settings(wheel: Path) -> 
         assert archive.read("pipeline/luigi.cfg") == (TOP / "luigi.cfg").read_bytes()
         assert b"yarnstick = pipeline.cli:main" in archive.read("yarnstick-0.1.0.dist-info/entry_points.txt")
     expected = {"pipeline/luigi.cfg"}
-    for package in ("store", "mapreduce", "models", "report", "pipeline"):
+    for package in ("store", "yarn", "mapreduce", "models", "report", "pipeline"):
         for path in (TOP / package).rglob("*"):
             if path.name.endswith((".py", ".html.j2", ".css")):
                 expected.add(path.relative_to(TOP).as_posix())

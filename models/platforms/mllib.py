@@ -8,13 +8,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from models.dataset import Dataset
-from models.event_log import EventLog
 from models.mllib_fit import Fit, disagreement, ended, epoch_spans, finished_jobs
 from models.networks import Layer, accuracy, flatten, initial_weights, unflatten
 from models.protocol import Epoch, Surroundings
 from models.spark_application import SparkApplication
 from models.spec import FULL_BATCH_SOLVERS, TrialSpec
-from models.vectors import write_vectors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,6 +39,8 @@ class MLlib:
             return f"MLlib trains its own network, and {network.name} is a module of torch"
         if network.layer_activations != ("sigmoid",) * len(network.hidden) + (None,):
             return f"MLlib has only sigmoid hidden layers, and {network.name} has other activations"
+        if spec.resources.deploy_mode == "cluster" and self._surroundings.yarn is None:
+            return "deploy mode cluster needs YARN, and yarnstick.spark.master is local-cluster"
         if spec.hyperparameters.solver not in FULL_BATCH_SOLVERS:
             return f"MLlib has no solver {spec.hyperparameters.solver}"
         return None
@@ -50,13 +50,15 @@ class MLlib:
         context = application.session.sparkContext
         context.setJobGroup(spec.slug, "yarnstick")
         began = time.perf_counter()
-        rows = _rows(application, spec, data)
+        rows = _rows(application, application.master.rows(spec, data))
         prepared_seconds = time.perf_counter() - began
         fit = self._fit(spec, data, rows)
-        jobs, seen = finished_jobs(EventLog(application.event_log), spec, fit)
+        jobs, seen = finished_jobs(application.log(), spec, fit)
         passes = [job for job in jobs if job.is_pass]
         # Before its first pass a fit reads the rows, stacks them to blocks and caches those.
         load_seconds = prepared_seconds + sum(ended(job) - job.began for job in jobs if not job.is_pass)
+        executors, cores, shortage = application.master.granted(seen)
+        note = " | ".join(filter(None, (disagreement(jobs, fit), shortage))) or None
         spans = list(epoch_spans(spec, passes, fit, told=application.iterations(since=fit.began)))
         for number, span in enumerate(spans, 1):
             last = number == len(spans)
@@ -75,10 +77,10 @@ class MLlib:
                 startup_seconds=application.startup_seconds,
                 load_seconds=load_seconds,
                 bytes_read=data.train_bytes,
-                granted_executors=len(seen.executor_cores),
-                granted_cores=sum(seen.executor_cores.values()),
+                granted_executors=executors,
+                granted_cores=cores,
                 blas=application.blas(),
-                note=disagreement(jobs, fit),
+                note=note,
                 tainted=f"executor {lost[0]} was lost" if (lost := seen.lost_executors) else None,
             )
         if seen.lost_executors:
@@ -125,21 +127,17 @@ class MLlib:
         return model.summary().objectiveHistory, unflatten(spec.network, model.weights.toArray())
 
 
-def _rows(application: SparkApplication, spec: TrialSpec, data: Dataset) -> DataFrame:
-    """The chosen rows as MLlib's vectors, each file one partition. MLlib caches what it makes of them by itself."""
+def _rows(application: SparkApplication, path: str) -> DataFrame:
+    """Rows in MLlib's form, each file one partition. MLlib caches what it makes of them by itself."""
     from pyspark.ml.linalg import VectorUDT
     from pyspark.sql.types import DoubleType, StructField, StructType
 
-    partitions = spec.resources.partitions or 1
-    folder = application.work / f"vectors-{spec.data}-{spec.data_fraction}-{partitions}"
-    if not folder.exists():
-        write_vectors(data, fraction=spec.data_fraction, partitions=partitions, folder=folder)
     conf = application.session.conf
     # A file costs as much to open as a partition may hold: none is split, and no two are put together.
     conf.set("spark.sql.files.maxPartitionBytes", str(WHOLE_FILE_BYTES))
     conf.set("spark.sql.files.openCostInBytes", str(WHOLE_FILE_BYTES))
     schema = StructType([StructField("label", DoubleType()), StructField("features", VectorUDT())])
-    return application.session.read.schema(schema).parquet(folder.as_uri())
+    return application.session.read.schema(schema).parquet(path)
 
 
 def block_rows(rows: int, partitions: int) -> int:

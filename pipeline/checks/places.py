@@ -73,12 +73,7 @@ def keeping(settings: Settings) -> Check:
 
 def disk(settings: Settings) -> Check:
     """Free bytes where data and runs go, and where work and downloads go."""
-    needed = SPARE_BYTES + sum(
-        BYTES_A_CELL * (about.columns + 1) * (about.train_rows + about.test_rows)
-        for name in settings.profile.datasets
-        if is_known(name, settings) and not _packed(name, settings)
-        for about in (source(name, settings).description(),)
-    )
+    needed = needed_bytes(settings)
     address = urlsplit(settings.store.url)
     here = [Path(unquote(address.path))] if address.scheme == "file" else []  # how full a cluster is, it says itself
     places = [*here, settings.main.cache.absolute()]
@@ -88,6 +83,16 @@ def disk(settings: Settings) -> Check:
     if short:
         return bad(f"{said}, and this profile may need {size(needed)}", advice=f"make room, or move {listed(short)}")
     return fine(f"{said}; at most {size(needed)} are needed")
+
+
+def needed_bytes(settings: Settings) -> int:
+    """What data and runs of this profile may take at most."""
+    return SPARE_BYTES + sum(
+        BYTES_A_CELL * (about.columns + 1) * (about.train_rows + about.test_rows)
+        for name in settings.profile.datasets
+        if is_known(name, settings) and not _packed(name, settings)
+        for about in (source(name, settings).description(),)
+    )
 
 
 def lease(settings: Settings) -> Check:

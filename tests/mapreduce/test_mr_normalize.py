@@ -120,7 +120,7 @@ def test_by_hand_with_a_range_and_no_tab_at_the_end(tmp_path):
             check=False,
         )
         assert (done.returncode, done.stdout) == (0, b"0,1,3\n1,0,1\n"), done.stderr.decode()
-    assert MRNormalize([]).jobconf()["mapreduce.output.textoutputformat.separator"] == ""
+    assert MRNormalize([]).jobconf()["mapreduce.output.textoutputformat.separator"] == ","
 
 
 def test_the_mapper_over_bytes(tmp_path):

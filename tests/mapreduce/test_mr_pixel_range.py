@@ -161,4 +161,4 @@ def test_the_mapper_over_bytes():
 
 
 def test_no_tab_is_added_by_hadoop():
-    assert MRPixelRange([]).jobconf()["mapreduce.output.textoutputformat.separator"] == ""
+    assert MRPixelRange([]).jobconf()["mapreduce.output.textoutputformat.separator"] == ","

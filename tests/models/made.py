@@ -60,7 +60,6 @@ def surroundings(folder: Path, **changes: Any) -> Surroundings:
     given = Surroundings(
         work=folder,
         data_url="file:///made",
-        spark_master="local-cluster",
         spark_conf={},
         archives=folder / "eventlogs",
     )

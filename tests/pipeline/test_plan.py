@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from itertools import groupby
 from pathlib import Path
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pipeline.config import read_settings
-from pipeline.plan import Limits, Planned, Subject, plan
+from pipeline.plan import Limits, Planned, Room, Subject, plan
 from store.errors import SettingError
 
 SIX = Subject(name="six", slug="six-1", columns=6, classes=3)
@@ -217,3 +218,21 @@ def test_a_dataset_without_a_network_is_an_error_with_both_numbers() -> None:
 def test_an_unknown_platform_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(SettingError, match=r"platform 'torhc-cpu' is not known; known are mllib, .*torch-cpu"):
         planned(platforms="torch-cpu torhc-cpu")
+
+
+@pytest.mark.parametrize(
+    ("lists", "reason"),
+    [
+        ({"cores": "3"}, "cores=3 exceeds the 2 vcores of the largest container of queue narrow"),
+        ({"memory_mib": "4000"}, "is 4400 MiB with Spark's overhead, which exceeds the 4096 MiB of the largest"),
+        ({"executors": "3", "cores": "2"}, "are 7 vcores with the application master, and queue narrow has at most 6"),
+        ({"executors": "4"}, "are 10624 MiB with overhead and application master, and queue narrow has at most 10000"),
+    ],
+)
+def test_on_yarn_the_queue_is_the_limit(lists: dict[str, str], reason: str) -> None:
+    room = Room(queue="narrow", cores=6, memory_mib=10_000, largest_cores=2, largest_mib=4096)
+    limits = Limits(cores=1, memory_mib=1024, room=room)
+    with pytest.raises(SettingError, match=re.escape(reason)):
+        planned(platforms="mllib", limits=limits, **lists)
+    fitting = planned(platforms="mllib", executors="2", cores="2", limits=limits)
+    assert [each.impossible for each in fitting] == [None, None]

@@ -17,6 +17,7 @@ from store.manifest import read_manifest, verify_checksums
 from store.namenodes import Access
 from store.publish import ABANDONED_SECONDS, Staging, temporary_name
 from store.retry import Patience
+from store.sessions import open_session
 from store.streams import IN_MEMORY_BYTES
 from store.webhdfs import WebHdfsStore
 from tests.store.wrong_hdfs import (
@@ -329,9 +330,7 @@ def test_a_name_is_told_to_hdfs_only_where_the_settings_say_insecure(hdfs: Wrong
 def test_what_https_protects_is_not_sent_on_without(opened: Opened) -> None:
     import requests
 
-    from store.namenodes import _session
-
-    session = _session("https://namenode:9871", Access(security="insecure"))
+    session = open_session("https://namenode:9871", certificates=None)
     with pytest.raises(requests.exceptions.InvalidSchema):
         session.get("http://127.0.0.1:1/?delegation=CANARY")
     assert not session.trust_env

@@ -1,0 +1,259 @@
+"""Cluster deploy mode: the driver runs on a node, and this process stands for it where the trials are asked for.
+
+`python -m models.cluster_mode SPECS EVENTS` takes the place of `python -m models.run`: it submits the driver, and hands
+over what comes and goes by way of the store. `drive()` is the driver's side.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from models import spark_conf
+from models.channel import ALIVE_SECONDS, END, STORE_POLL_SECONDS, Files, Mailbox
+from models.dataset import Dataset
+from models.event_mirror import EventMirror
+from models.probes import SESSION
+from models.protocol import Yarn
+from models.run import Event, decode_event, decode_session, encode_session, end_group, serve
+from models.spark_master import log4j
+from models.spark_on_yarn import EVENT_LOGS
+from models.spec import TrialSpec
+from store.addresses import place_of
+from store.errors import TrialError, YarnstickError
+from store.opening import Reach, opened
+from store.protocol import Store
+from store.publish import temporary_name
+from yarn.site import addresses_of
+from yarn.submission import Submission
+
+TOP = Path(__file__).parent.parent
+SHIPPED = ("store", "yarn", "models")
+RENDEZVOUS, STUB, LOG4J = "rendezvous.json", "yarnstick_driver.py", "log4j2.properties"
+DRIVER_MIB, DRIVER_CORES = 2048, 1
+
+
+class Rendezvous(msgspec.Struct, frozen=True, kw_only=True):
+    """What the driver is sent along, to find us by the store."""
+
+    reach: Reach
+    folder: str
+
+
+def relay(specs: Path, events: Path) -> None:
+    """Until there are no more trials, or the driver is gone."""
+    channel = Files(specs, events)
+    lines = channel.specs()
+    session = decode_session(next(lines))
+    yarn = session.surroundings.yarn
+    if yarn is None:
+        raise TrialError("deploy mode cluster needs yarnstick.spark.master = yarn")
+    # Addresses are found here: a node's own configuration may be another one.
+    yarn = replace(
+        yarn,
+        reach=replace(
+            yarn.reach,
+            namenodes=place_of(yarn.reach.url, namenodes=yarn.reach.namenodes).namenodes,
+            cache=Path("cache"),
+        ),
+        resource_managers=addresses_of(yarn.resource_managers),
+        folder=f"{yarn.folder}/{temporary_name()}",
+        is_driver=True,
+    )
+    store = opened(replace(yarn.reach, cache=session.surroundings.work))
+    submission = Submission(
+        yarn.resource_managers, yarn.reach.access, queue=yarn.queue, accepted_seconds=yarn.accepted_seconds
+    )
+    submission.end_with(session.parent)
+    signal.signal(signal.SIGTERM, lambda *_: end_group())
+    mailbox = Mailbox(store, yarn.folder)
+    mailbox.renew()
+    surroundings = replace(session.surroundings, work=Path("work"), archives=Path("eventlogs"), yarn=yarn)
+    mailbox.send("specs", encode_session(replace(session, surroundings=surroundings)))
+    store.write(f"{yarn.folder}/{EVENT_LOGS}/.kept", b"")
+    first = next(lines, None)
+    if first is None:
+        return
+    submitted = time.monotonic()
+    try:
+        submission.watch()
+        process = _submit(
+            TrialSpec.decode(first),
+            yarn,
+            submission.tag,
+            work=session.surroundings.work,
+            given=session.surroundings.spark_conf,
+        )
+        _threads(mailbox, first, lines)
+        mirror = EventMirror(store, f"{yarn.folder}/{EVENT_LOGS}", session.surroundings.archives)
+        _pass_on(mailbox, channel, process, submitted=submitted, mirror=mirror)
+        if process.wait():
+            raise _why(submission, process.returncode)
+    finally:
+        submission.end()
+        store.remove(yarn.folder)
+
+
+def _threads(mailbox: Mailbox, first: bytes, lines: Iterator[bytes]) -> None:
+    """Trials go out as they come, and we say that we live."""
+
+    def send() -> None:
+        mailbox.send("specs", first)
+        for line in lines:
+            mailbox.send("specs", line)
+        mailbox.send("specs", END)
+
+    def renew() -> None:
+        while True:
+            with suppress(YarnstickError):
+                mailbox.renew()
+            time.sleep(ALIVE_SECONDS)
+
+    for work in (send, renew):
+        threading.Thread(target=work, daemon=True, name=work.__name__).start()
+
+
+def _pass_on(
+    mailbox: Mailbox, channel: Files, process: subprocess.Popen[bytes], *, submitted: float, mirror: EventMirror
+) -> None:
+    """What the driver tells. The start of its application is ours to time: it began before there was a driver."""
+    before_driver: float | None = None
+    has_ended = False
+    for line in mailbox.received("events"):
+        if line is None:
+            if has_ended:
+                return
+            # What it wrote last may have come after this look: there is one more.
+            has_ended = process.poll() is not None
+            time.sleep(STORE_POLL_SECONDS)
+            continue
+        event = decode_event(line)
+        if before_driver is None:
+            before_driver = time.monotonic() - submitted
+        if event.kind == "ended":
+            mirror.fetch()
+        channel.tell(msgspec.json.encode(_with_start(event, before_driver)))
+
+
+def _with_start(event: Event, seconds: float) -> Event:
+    record = event.record
+    if record is None or record.startup_seconds is None:
+        return event
+    return replace(event, record=replace(record, startup_seconds=record.startup_seconds + seconds))
+
+
+def _submit(spec: TrialSpec, yarn: Yarn, tag: str, *, work: Path, given: dict[str, str]) -> subprocess.Popen[bytes]:
+    import pyspark
+
+    home = yarn.spark_home or Path(pyspark.__file__).parent
+    (work / STUB).write_text("from models.cluster_mode import drive\n\ndrive()\n", encoding="utf-8")
+    rendezvous = Rendezvous(reach=yarn.reach, folder=yarn.folder)
+    (work / RENDEZVOUS).write_bytes(msgspec.json.encode(rendezvous, enc_hook=str))
+    log4j(work, there=Path("work"))
+    name = uuid.uuid4().hex
+    conf = {
+        **spark_conf.common(spec.resources),
+        **spark_conf.on_yarn(spec.resources, yarn, tag=tag),
+        "spark.driver.cores": str(DRIVER_CORES),
+        "spark.driver.memory": f"{DRIVER_MIB}m",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J}",
+        "spark.eventLog.dir": f"{yarn.reach.url}/{yarn.folder}/{EVENT_LOGS}",
+        "spark.yarn.appMasterEnv.PYSPARK_PYTHON": yarn.python,
+        f"spark.yarn.appMasterEnv.{SESSION}": name,
+        f"spark.executorEnv.{SESSION}": name,
+        **given,
+    }
+    command = [
+        str(home / "bin" / "spark-submit"),
+        *("--master", "yarn", "--deploy-mode", "cluster", "--name", "yarnstick", "--queue", yarn.queue),
+        *("--py-files", str(_zipped(work / "yarnstick.zip", [TOP / name for name in SHIPPED]))),
+        *("--files", f"{work / RENDEZVOUS},{work / LOG4J}"),
+        *(("--archives", f"{yarn.python_archive}#environment") if yarn.python_archive else ()),
+        *(part for key, value in conf.items() for part in ("--conf", f"{key}={value}")),
+        str(work / STUB),
+    ]
+    environment = {**os.environ, "SPARK_HOME": str(home)}
+    if not (home / "python" / "lib" / "pyspark.zip").exists():
+        # PySpark from pip leaves out the archives that nodes get.
+        import py4j  # type: ignore[import-untyped]
+
+        archives = [_zipped(work / f"{package.name}.zip", [package]) for package in _packages(pyspark, py4j)]
+        environment["PYSPARK_ARCHIVES_PATH"] = ",".join(map(str, archives))
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, env=environment)
+
+
+def _packages(*modules: object) -> list[Path]:
+    return [Path(str(module.__file__)).parent for module in modules]  # type: ignore[attr-defined]
+
+
+def _zipped(target: Path, packages: list[Path]) -> Path:
+    """Python's own files only: beside them PySpark has half a gigabyte of jars."""
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for package in packages:
+            for path in sorted(package.rglob("*.py")):
+                archive.write(path, path.relative_to(package.parent))
+    return target
+
+
+def _why(submission: Submission, code: int) -> TrialError:
+    if submission.refused:
+        return TrialError(submission.refused)
+    application = submission.application()
+    if application is None:
+        return TrialError(f"spark-submit ended with {code} before YARN took the application")
+    said = " ".join(application.diagnostics.split()) or "YARN says nothing of it"
+    return TrialError(
+        f"{application.id} ended as {application.final_status}: {said[:300]}; see all of it with: "
+        f"yarn logs -applicationId {application.id}"
+    )
+
+
+def drive() -> None:
+    """The driver: trains what comes by the store, with copies of the data on its own disk."""
+    sent = msgspec.json.decode(Path(RENDEZVOUS).read_bytes(), type=Rendezvous, dec_hook=lambda kind, text: kind(text))
+    store = opened(sent.reach)
+    Path("work").mkdir(exist_ok=True)
+    serve(_Local(Mailbox(store, sent.folder), store))
+
+
+class _Local:
+    """A mailbox whose session speaks of this node."""
+
+    def __init__(self, mailbox: Mailbox, store: Store) -> None:
+        self._mailbox = mailbox
+        self._store = store
+
+    def specs(self) -> Iterator[bytes]:
+        lines = self._mailbox.specs()
+        session = decode_session(next(lines))
+        datasets = {slug: self._fetched(slug, data) for slug, data in session.datasets.items()}
+        yield encode_session(replace(session, datasets=datasets, parent=os.getppid()))
+        yield from lines
+
+    def tell(self, event: bytes) -> None:
+        self._mailbox.tell(event)
+
+    def _fetched(self, slug: str, data: Dataset) -> Dataset:
+        def local(split: str, paths: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(str(self._store.local(f"data/{slug}/packed/{split}/{Path(path).name}")) for path in paths)
+
+        return replace(data, train=local("train", data.train), test=local("test", data.test))
+
+
+if __name__ == "__main__":
+    try:
+        relay(Path(sys.argv[1]), Path(sys.argv[2]))
+    except YarnstickError as error:
+        sys.exit(str(error))

@@ -1,0 +1,39 @@
+"""What every Spark application of ours is told, whoever gives it executors."""
+
+from __future__ import annotations
+
+from models.protocol import Yarn
+from models.spec import Resources
+
+# One BLAS thread a task slot: a multithreaded BLAS would make the sweep of cores a lie.
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+def common(resources: Resources) -> dict[str, str]:
+    return {
+        "spark.app.name": "yarnstick",
+        "spark.dynamicAllocation.enabled": "false",
+        "spark.eventLog.compress": "false",  # read while it grows
+        "spark.eventLog.enabled": "true",
+        "spark.executor.cores": str(resources.cores),
+        "spark.executor.memory": f"{resources.memory_mib}m",
+        # Of a vectored read Spark counts next to nothing as bytes read.
+        "spark.hadoop.parquet.hadoop.vectored.io.enabled": "false",
+        # Adaptive execution only adds jobs to the few queries here, which load the rows.
+        "spark.sql.adaptive.enabled": "false",
+        # Compiling a query that runs once takes longer than it saves; gradient passes are no queries.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        **{f"spark.executorEnv.{name}": value for name, value in ONE_THREAD.items()},
+    }
+
+
+def on_yarn(resources: Resources, yarn: Yarn, *, tag: str) -> dict[str, str]:
+    return {
+        "spark.executor.instances": str(resources.executors),
+        "spark.yarn.archive": yarn.jars,
+        "spark.yarn.maxAppAttempts": "1",
+        "spark.yarn.queue": yarn.queue,
+        "spark.yarn.tags": tag,
+    }

@@ -1,0 +1,163 @@
+"""Who gives a Spark application its executors: a cluster of processes on this machine, or YARN."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from models.protocol import Surroundings
+from models.spec import Resources, TrialSpec
+from models.vectors import write_vectors
+from store.errors import TrialError
+
+if TYPE_CHECKING:
+    from models.dataset import Dataset
+    from models.event_log import Application
+
+EXECUTORS_SECONDS = 120.0
+
+
+class Master(Protocol):
+    name: str
+    executors_seconds: float  # until all of them have come
+
+    def conf(self, resources: Resources) -> dict[str, str]:
+        """What it needs to be told; sets what must be in the environment of the driver's JVM."""
+        ...
+
+    def started(self, application: str) -> None:
+        """The application runs, under this id."""
+        ...
+
+    def refused(self, message: str) -> TrialError:
+        """Why an application did not start, where Spark says `message`."""
+        ...
+
+    def event_log(self) -> Path:
+        """The local directory or file with all that the application has written of its log so far."""
+        ...
+
+    def rows(self, spec: TrialSpec, data: Dataset) -> str:
+        """Where executors read the rows of a trial in MLlib's form, a file a partition."""
+        ...
+
+    def granted(self, seen: Application) -> tuple[int, int, str | None]:
+        """Executors and cores that the application really has, and a sentence where they are not what it says."""
+        ...
+
+    def stop(self, session: Any, gateway: Any) -> None:
+        """End the application and the driver's JVM."""
+        ...
+
+
+def master(surroundings: Surroundings) -> Master:
+    if surroundings.yarn is None:
+        return LocalCluster(surroundings)
+    from models.spark_on_yarn import ClientMode, ClusterMode
+
+    return (ClusterMode if surroundings.yarn.is_driver else ClientMode)(surroundings, surroundings.yarn)
+
+
+class LocalCluster:
+    """Real executor JVMs on this machine, which nothing but the driver knows of."""
+
+    name = "local-cluster"
+    executors_seconds = EXECUTORS_SECONDS
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+        self._application = ""
+
+    def conf(self, resources: Resources) -> dict[str, str]:
+        import pyspark
+
+        r, work = resources, self._surroundings.work
+        os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+        os.environ["SPARK_WORKER_DIR"] = str(work / "workers")
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        options = {kind: f"-Dlog4j2.configurationFile={log4j(work).as_uri()}" for kind in ("driver", "executor")}
+        for kind, archive in self._surroundings.class_archives.items():
+            options[kind] += f" {archive}"
+        submit(options["driver"])
+        self._surroundings.archives.mkdir(parents=True, exist_ok=True)
+        return {
+            "spark.master": f"local-cluster[{r.executors},{r.cores},{r.memory_mib}]",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.eventLog.dir": self._surroundings.archives.as_uri(),
+            "spark.executor.extraJavaOptions": options["executor"],
+            "spark.local.dir": str(work / "local"),
+        }
+
+    def started(self, application: str) -> None:
+        self._application = application
+
+    def refused(self, message: str) -> TrialError:
+        return TrialError(f"Spark did not start: {message}")
+
+    def event_log(self) -> Path:
+        return next(self._surroundings.archives.glob(f"*{self._application}*"))
+
+    def rows(self, spec: TrialSpec, data: Dataset) -> str:
+        partitions = spec.resources.partitions or 1
+        folder = self._surroundings.work / f"vectors-{spec.data}-{spec.data_fraction}-{partitions}"
+        if not folder.exists():
+            folder.mkdir(parents=True)
+            write_vectors(
+                data,
+                fraction=spec.data_fraction,
+                partitions=partitions,
+                create=lambda name: (folder / name).open("wb"),
+            )
+        return folder.as_uri()
+
+    def granted(self, seen: Application) -> tuple[int, int, str | None]:
+        return len(seen.executor_cores), sum(seen.executor_cores.values()), None
+
+    def stop(self, session: Any, gateway: Any) -> None:
+        """Nothing of it outlives its driver, so that one is killed: a shutdown would take seconds."""
+        if self._surroundings.lets_jvms_end:
+            session.stop()
+            gateway.shutdown()
+        else:
+            gateway.proc.kill()
+
+
+def submit(driver_options: str) -> None:
+    """Options of the driver's JVM must be known before it starts."""
+    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--driver-java-options {shlex.quote(driver_options)} pyspark-shell"
+
+
+ITERATIONS = "iterations.log"
+
+
+def log4j(work: Path, *, there: Path | None = None) -> Path:
+    """Spark's own log goes to a file of the session, and what l-bfgs tells of its iterations to another.
+
+    `there` is what the JVM calls the directory, where it is not `work`.
+    """
+    target, there = work / "log4j2.properties", work if there is None else there
+    target.write_text(
+        f"""
+rootLogger.level = warn
+rootLogger.appenderRef.spark.ref = spark
+logger.breeze.name = breeze.optimize
+logger.breeze.level = info
+logger.breeze.additivity = false
+logger.breeze.appenderRef.iterations.ref = iterations
+appender.spark.type = File
+appender.spark.name = spark
+appender.spark.fileName = {there / "spark.log"}
+appender.spark.layout.type = PatternLayout
+appender.spark.layout.pattern = %d{{ISO8601}} %p %c{{1}}: %m%n%throwable{{short}}
+appender.iterations.type = File
+appender.iterations.name = iterations
+appender.iterations.fileName = {there / ITERATIONS}
+appender.iterations.layout.type = PatternLayout
+appender.iterations.layout.pattern = %d{{UNIX_MILLIS}} %m%n
+""",
+        encoding="utf-8",
+    )
+    return target

@@ -1,0 +1,150 @@
+"""A Spark application on YARN: its rows and its event log lie on HDFS, and it never outlives us."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from models import spark_conf
+from models.event_mirror import EventMirror
+from models.probes import SESSION
+from models.protocol import Surroundings, Yarn
+from models.spark_master import log4j, submit
+from models.spec import Resources, TrialSpec
+from models.vectors import write_vectors
+from store.errors import TrialError, YarnstickError
+from store.manifest import MANIFEST, read_manifest
+from store.opening import opened
+from store.publish import Staging, temporary_name
+from store.slug import slug
+from yarn.resource_manager import ResourceManager
+from yarn.submission import Submission
+
+if TYPE_CHECKING:
+    from models.dataset import Dataset
+    from models.event_log import Application
+
+EVENT_LOGS = "eventlogs"
+MASTER_VCORES = 1  # of the application master, which in cluster mode is the driver
+
+
+class OnYarn:
+    """What client and cluster mode have in common."""
+
+    name = "yarn"
+
+    def __init__(self, surroundings: Surroundings, yarn: Yarn) -> None:
+        self._work = surroundings.work
+        self._yarn = yarn
+        self._store = opened(yarn.reach)
+        self._manager = ResourceManager.of(yarn.resource_managers, yarn.reach.access)
+        self._application = ""
+        self.executors_seconds = yarn.accepted_seconds
+        self._mirror = EventMirror(self._store, self._logs(), surroundings.archives)
+
+    def started(self, application: str) -> None:
+        self._application = application
+
+    def event_log(self) -> Path:
+        self._mirror.fetch()
+        return self._mirror.log_of(self._application)
+
+    def rows(self, spec: TrialSpec, data: Dataset) -> str:
+        """Published once for all sessions, as nothing of this machine's disk is seen from the nodes."""
+        partitions = spec.resources.partitions or 1
+        path = f"data/{spec.data}/vectors/{slug(f'{spec.data_fraction:g}-{partitions}')}"
+        if not self._store.exists(f"{path}/{MANIFEST}"):
+            with Staging(self._store, path) as staging:
+                write_vectors(data, fraction=spec.data_fraction, partitions=partitions, create=staging.create)
+                staging.commit(fraction=spec.data_fraction, partitions=partitions)
+        read_manifest(self._store, path)
+        return f"{self._store.url}/{path}/part-*.parquet"
+
+    def granted(self, seen: Application) -> tuple[int, int, str | None]:
+        """Spark believes what it asked for; YARN knows what it gave."""
+        executors, cores = len(seen.executor_cores), sum(seen.executor_cores.values())
+        given = self._manager.application(self._application).allocated_vcores - MASTER_VCORES
+        if given >= cores:
+            return executors, cores, None
+        return (
+            executors,
+            max(given, 0),
+            f"YARN granted {given} vcores for {executors} executors with {cores} cores in all: its scheduler counts "
+            f"memory only (DominantResourceCalculator would count both), so nothing holds the executors to their cores",
+        )
+
+    def _logs(self) -> str:
+        """Where on the store the event log is written."""
+        raise NotImplementedError
+
+
+class ClientMode(OnYarn):
+    """The driver is here."""
+
+    def __init__(self, surroundings: Surroundings, yarn: Yarn) -> None:
+        self._folder = f"{yarn.folder}/{temporary_name()}"
+        super().__init__(surroundings, yarn)
+        self._submission = Submission(
+            yarn.resource_managers, yarn.reach.access, queue=yarn.queue, accepted_seconds=yarn.accepted_seconds
+        )
+
+    def conf(self, resources: Resources) -> dict[str, str]:
+        import pyspark
+
+        os.environ["SPARK_HOME"] = str(self._yarn.spark_home or Path(pyspark.__file__).parent)
+        submit(f"-Dlog4j2.configurationFile={log4j(self._work).as_uri()}")
+        self._store.write(f"{self._logs()}/.kept", b"")  # Spark wants the directory to be there
+        self._submission.watch()
+        session = os.environ.get(SESSION, "")
+        return {
+            **spark_conf.on_yarn(resources, self._yarn, tag=self._submission.tag),
+            "spark.master": "yarn",
+            "spark.submit.deployMode": "client",
+            "spark.eventLog.dir": f"{self._store.url}/{self._logs()}",
+            "spark.local.dir": str(self._work / "local"),
+            f"spark.executorEnv.{SESSION}": session,
+            f"spark.yarn.appMasterEnv.{SESSION}": session,
+        }
+
+    def refused(self, message: str) -> TrialError:
+        if self._submission.refused:
+            return TrialError(self._submission.refused)
+        try:
+            application = self._submission.application()
+        except YarnstickError as error:
+            return TrialError(str(error))
+        if application is None:
+            return TrialError(f"YARN took no application: {message}")
+        said = " ".join(application.diagnostics.split()) or message
+        return TrialError(
+            f"{application.id} did not start in queue {application.queue}: {said}; see all of it with: "
+            f"yarn logs -applicationId {application.id}"
+        )
+
+    def stop(self, session: Any, gateway: Any) -> None:
+        try:
+            session.stop()
+            gateway.shutdown()
+        finally:
+            self._submission.end()
+            self._store.remove(self._folder)
+
+    def _logs(self) -> str:
+        return f"{self._folder}/{EVENT_LOGS}"
+
+
+class ClusterMode(OnYarn):
+    """We are the driver, on a node; who submitted us told Spark all there is to tell, and cleans up."""
+
+    def conf(self, resources: Resources) -> dict[str, str]:
+        return {}
+
+    def refused(self, message: str) -> TrialError:
+        return TrialError(f"the driver on YARN could not start its application: {message}")
+
+    def stop(self, session: Any, gateway: Any) -> None:
+        session.stop()
+
+    def _logs(self) -> str:
+        return f"{self._yarn.folder}/{EVENT_LOGS}"

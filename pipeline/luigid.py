@@ -1,0 +1,125 @@
+"""A run belongs to one process at a time, whichever host it was started on: luigid says to which.
+
+Luigi by itself would hand the trials of a run round among its workers, and mix the times of several machines.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import logging
+import os
+from contextlib import suppress
+from functools import cache
+from getpass import getuser
+from socket import gethostname
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from store.errors import SettingError
+
+TIMEOUT_SECONDS = 5.0
+PING_SECONDS = 1.0  # as Luigi's own workers; luigid takes for dead who is silent for its worker_disconnect_delay
+NOBODY = "another process"
+
+
+class AtWorkElsewhereError(Exception):
+    """Nothing is wrong: another process is at this run, and goes on."""
+
+
+class Luigid:
+    """The few calls of luigid's interface that a claim needs; each fails within seconds, and Luigi's own do not."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url.rstrip("/")
+        parts = urlsplit(self._url)
+        self.shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"  # without name and password
+
+    def ask(self, method: str, **arguments: Any) -> Any:
+        import requests
+
+        try:
+            answer = requests.post(
+                f"{self._url}/api/{method}", data={"data": json.dumps(arguments)}, timeout=TIMEOUT_SECONDS
+            )
+            answer.raise_for_status()
+            return answer.json()["response"]
+        except (requests.RequestException, KeyError, TypeError, ValueError) as error:
+            raise SettingError(
+                f"no luigid answers at {self.shown} ({_cause(error)}); start it, or mend [core] default_scheduler_host "
+                f"and default_scheduler_port, or give --local-scheduler"
+            ) from None
+
+    def ping(self, worker: str) -> None:
+        """As luigi.worker.KeepAliveThread wants it."""
+        with suppress(SettingError):  # the run itself finds out, and says so
+            self.ask("ping", worker=worker)
+
+
+def claim_of_central_scheduler(store_url: str, run_id: str) -> None:
+    """Where `luigi` was told to use luigid: have the run to ourselves, else an AtWorkElsewhereError."""
+    from luigi.interface import core
+
+    told = core()
+    url = told.scheduler_url or f"http://{told.scheduler_host}:{told.scheduler_port:d}/"
+    # A luigid behind a socket file is of this host only, where trials wait for each other anyway.
+    if not told.local_scheduler and urlsplit(url).scheme in ("http", "https"):
+        claim(url, store_url, run_id)
+
+
+@cache
+def claim(url: str, store_url: str, run_id: str) -> None:
+    from luigi.worker import KeepAliveThread
+
+    luigid = Luigid(url)
+    mine = f"yarnstick(host={gethostname()}, user={_user()}, pid={os.getpid()}, salt={uuid4().hex[:8]})"
+    task = f"yarnstick_run {run_id} of {store_url}"
+    about = {"family": "Run", "params": {"run_id": run_id, "store": store_url}}
+    # One that is RUNNING stays so. One that was DONE a moment ago becomes PENDING only by way of UNKNOWN.
+    for status in ("UNKNOWN", "PENDING"):
+        luigid.ask("add_task", worker=mine, task_id=task, status=status, **about)
+    # Of several that ask, luigid gives it to one.
+    given = luigid.ask("get_work", worker=mine, host=gethostname())
+    if given["task_id"] != task:
+        holders = [each["worker"] for each in given["running_tasks"] if each["task_id"] == task]
+        raise AtWorkElsewhereError(
+            f"run {run_id} is being measured by {holders[0] if holders else NOBODY}, says luigid at {luigid.shown}; "
+            f"nothing is to be done here"
+        )
+    pings = KeepAliveThread(luigid, mine, PING_SECONDS, lambda message: None)
+    pings.daemon = True
+    pings.start()
+    owner = os.getpid()
+
+    def release() -> None:
+        if os.getpid() == owner:  # Luigi's workers are forks of this process
+            pings.stop()
+            with suppress(SettingError):
+                luigid.ask("add_task", worker=mine, task_id=task, status="DONE")
+
+    atexit.register(release)
+    logging.getLogger("luigi-interface.yarnstick").debug("luigid at %s gave us run %s", luigid.shown, run_id)
+
+
+def _user() -> str:
+    try:
+        return getuser()
+    except (KeyError, OSError):  # an account without a name, as in a container
+        return str(os.getuid())
+
+
+def _cause(error: Exception) -> str:
+    """In words; the chain of what requests raises is long and holds the address with its password."""
+    import requests
+
+    if isinstance(error, requests.HTTPError) and error.response is not None:
+        return f"status {error.response.status_code}"
+    if isinstance(error, requests.Timeout):
+        return f"no answer within {TIMEOUT_SECONDS:g} s"
+    if isinstance(error, requests.ConnectionError):
+        reason: BaseException | None = error
+        while reason is not None and not (isinstance(reason, OSError) and reason.strerror):
+            reason = reason.__cause__ or reason.__context__
+        return str(getattr(reason, "strerror", "no connection")).lower()
+    return "what answers is no luigid"

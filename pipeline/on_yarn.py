@@ -1,0 +1,98 @@
+"""Before Spark's first session on YARN: a store that nodes see, its jars on HDFS, and no orphans of ours."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+
+from models.protocol import Yarn
+from pipeline.opening import node_python, open_resource_manager, reach
+from pipeline.plan import Room
+from pipeline.settings import Settings
+from store.errors import SettingError
+from store.manifest import MANIFEST
+from store.protocol import Store
+from store.publish import Staging
+from yarn.submission import end_orphans
+
+JARS = "jars.zip"
+COPY_BYTES = 4 << 20
+log = logging.getLogger("luigi-interface.yarnstick")
+
+
+def prepared(settings: Settings, store: Store, *, folder: str) -> Yarn:
+    reached = reach(settings)
+    if not reached.is_on_hdfs:
+        raise SettingError(
+            f"yarnstick.spark.master = yarn needs a store on HDFS, and yarnstick.store.url is {store.url}; set that to "
+            f"hdfs:///user/NAME/yarnstick, or the master to local-cluster"
+        )
+    for name in end_orphans(open_resource_manager(settings)):
+        log.info("%s was left by a run that was killed, and is ended now", name)
+    return Yarn(
+        reach=reached,
+        folder=folder,
+        jars=published_jars(store, _home(settings), cache=settings.main.cache),
+        queue=settings.hadoop.queue,
+        resource_managers=settings.hadoop.resource_managers,
+        accepted_seconds=settings.hadoop.accepted_seconds,
+        python=node_python(settings),
+        python_archive=settings.hadoop.python_archive,
+        spark_home=settings.spark.home,
+    )
+
+
+def queue_room(settings: Settings) -> Room:
+    """What the ResourceManager would refuse is known before anything is submitted."""
+    manager = open_resource_manager(settings)
+    queue = manager.queue(settings.hadoop.queue)
+    if queue.state != "RUNNING":
+        raise SettingError(
+            f"yarnstick.hadoop.queue = {settings.hadoop.queue} is {queue.state} and takes no application; set another "
+            f"one, or have it started"
+        )
+    metrics = manager.metrics()
+    return Room(
+        queue=queue.name,
+        cores=metrics.total_vcores if queue.maximum_vcores is None else queue.maximum_vcores,
+        memory_mib=metrics.total_mib if queue.maximum_mib is None else queue.maximum_mib,
+        largest_cores=metrics.total_vcores if queue.largest_vcores is None else queue.largest_vcores,
+        largest_mib=metrics.total_mib if queue.largest_mib is None else queue.largest_mib,
+    )
+
+
+def published_jars(store: Store, home: Path, *, cache: Path) -> str:
+    """The address of one file with all of Spark's jars: without it each session sends them anew, one by one.
+
+    Not compressed, since jars are; once for each set of jars.
+    """
+    jars = sorted((home / "jars").glob("*.jar"))
+    if not jars:
+        raise SettingError(f"{home}/jars holds no jar; set yarnstick.spark.home to the directory of a Spark")
+    listed = "\n".join(f"{jar.name} {jar.stat().st_size}" for jar in jars)
+    path = f"spark/jars-{hashlib.sha256(listed.encode()).hexdigest()[:16]}"
+    if not store.exists(f"{path}/{MANIFEST}"):
+        log.info("sends Spark's %d jars to %s, once", len(jars), f"{store.url}/{path}")
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=cache) as whole, Staging(store, path) as staging:
+            with zipfile.ZipFile(whole, "w", zipfile.ZIP_STORED) as archive:
+                for jar in jars:
+                    archive.write(jar, jar.name)
+            whole.seek(0)
+            with staging.create(JARS) as target:
+                while block := whole.read(COPY_BYTES):
+                    target.write(block)
+            staging.commit()
+    return f"{store.url}/{path}/{JARS}"
+
+
+def _home(settings: Settings) -> Path:
+    if settings.spark.home is not None:
+        return settings.spark.home
+    import pyspark
+
+    return Path(os.path.dirname(pyspark.__file__))

@@ -1,0 +1,234 @@
+"""MLlib's trials on a real YARN, from the command line to the report on HDFS; and what becomes of them in trouble."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster.lifecycle import Cluster
+from models.outcome import Outcome
+from pipeline.config import read_settings
+from pipeline.opening import open_resource_manager, open_store
+from store.protocol import Store
+from tests.pipeline.place import LUIGI, Place, assert_one_error, eventually, finish
+from yarn.resource_manager import ResourceManager
+from yarn.submission import LIVING
+
+SETTINGS = """
+[yarnstick]
+noisy_share = 0.99
+noisy_repeats = 0
+probe_seconds = 0
+lease = lease.lock
+
+[yarnstick.store]
+url = {url}
+security = insecure
+
+[yarnstick.mapreduce]
+runner = inline
+
+[yarnstick.spark]
+master = yarn
+
+[profile.tiny]
+datasets = synthetic:600x20x3
+networks = mlp:*-8-*
+platforms = mllib
+executors = 2
+cores = 1
+memory_mib = 700
+partitions = 2
+fractions = 1.0
+epochs = 3
+trials = 1
+
+[profile.long]
+datasets = synthetic:600x20x3
+networks = mlp:*-8-*
+platforms = mllib
+executors = 2
+cores = 1
+memory_mib = 700
+partitions = 2
+fractions = 1.0
+epochs = 4000
+trials = 1
+"""
+JARS = "spark"  # of the store: the same for all tests, as on a real cluster
+
+
+@pytest.fixture(scope="module")
+def environment(cluster: Cluster) -> dict[str, str]:
+    return {key: value for key, value in cluster.environment().items() if key != "LUIGI_CONFIG_PATH"}
+
+
+@pytest.fixture
+def place(tmp_path: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("LUIGI_CONFIG_PATH", raising=False)
+    place = Place(tmp_path / "place", SETTINGS.format(url=f"{environment['YARNSTICK_STORE']}-spark"))
+    monkeypatch.chdir(place.folder)
+    yield place
+    store = open_store(read_settings("tiny"))
+    for name in ("runs", "data"):
+        store.remove(name)
+
+
+@pytest.fixture
+def store(place: Place) -> Store:
+    return open_store(read_settings("tiny"))
+
+
+@pytest.fixture
+def manager(place: Place) -> ResourceManager:
+    return open_resource_manager(read_settings("tiny"))
+
+
+def outcomes(store: Store, run_id: str = "R") -> dict[str, Outcome]:
+    path = f"runs/{run_id}/trials"
+    return {entry.name: Outcome.decode(store.read(f"{path}/{entry.name}/outcome.json")) for entry in store.list(path)}
+
+
+def living(manager: ResourceManager) -> list[str]:
+    return [each.id for each in manager.applications(states=LIVING)]
+
+
+def run_to_training(place: Place, manager: ResourceManager) -> subprocess.Popen[str]:
+    """A run that has come to where its application has all its executors."""
+    process = place.start("run", "--profile", "long", "--run-id", "R")
+    eventually(lambda: any(each.containers == 3 for each in manager.applications(states=LIVING)))
+    return process
+
+
+def test_a_run_ends_with_its_report_on_hdfs(place: Place, store: Store, manager: ResourceManager) -> None:
+    """By luigi, as a scheduler calls it."""
+    done = place.run("--profile", "tiny", "--run-id", "R", command=LUIGI)
+    assert done.returncode == 0, done.stderr
+    assert living(manager) == []
+    [(slug, outcome)] = outcomes(store).items()
+    assert outcome.outcome == "ok", outcome.reason
+    last = outcome.records[-1]
+    assert (last.granted_executors, last.granted_cores) == (2, 2)
+    assert all(record.clock == "eventlog" for record in outcome.records)
+    parts = ("compute", "comm", "scheduling", "gc", "serialization", "driver", "other")
+    for record in outcome.records:
+        assert sum(getattr(record, part) for part in parts) == pytest.approx(record.seconds)
+    names = [entry.name for entry in store.list(f"runs/R/trials/{slug}/eventlog")]
+    assert len(names) == 1
+    assert store.read("runs/R/report/report.html").startswith(b"<!doctype html>")
+    assert store.leftovers() == ()
+    listed = place.run("runs", "list")
+    assert "R" in listed.stdout
+    again = place.run("run", "--profile", "tiny", "--run-id", "R")
+    assert again.returncode == 0, again.stderr
+    assert len(outcomes(store)) == 1
+
+
+def test_more_than_the_queue_has_is_refused_before_anything_is_submitted(
+    place: Place, manager: ResourceManager
+) -> None:
+    """FAULTS 40."""
+    before = len(manager.applications())
+    done = place.run("run", "--profile", "tiny", "--set", "profile.tiny.executors=40")
+    assert_one_error(done, "executors=40 x cores=1 are 41 vcores", "queue default has at most")
+    done = place.run("run", "--profile", "tiny", "--set", "hadoop.queue=nothere")
+    assert_one_error(done, "yarnstick.hadoop.queue=nothere", "default", "narrow")
+    assert len(manager.applications()) == before
+
+
+def test_a_queue_that_never_has_room_fails_the_trial(place: Place, store: Store, manager: ResourceManager) -> None:
+    """FAULTS 31: the application master asks for more than the queue may ever give to masters."""
+    conf = json.dumps({"spark.yarn.am.memory": "4000m"})
+    narrow = ("--set", "hadoop.queue=narrow", "--set", "hadoop.accepted_seconds=5", "--set", f"spark.conf={conf}")
+    done = place.run("run", "--profile", "tiny", "--run-id", "R", *narrow, "--set", "profile.tiny.executors=1")
+    assert done.returncode == 1
+    [outcome] = outcomes(store).values()
+    assert outcome.outcome == "failed"
+    assert "queue narrow had no room for application_" in str(outcome.reason)
+    eventually(lambda: living(manager) == [])
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
+def test_no_application_outlives_a_run(how: signal.Signals, place: Place, manager: ResourceManager) -> None:
+    process = run_to_training(place, manager)
+    process.send_signal(how)
+    finish(process)
+    eventually(lambda: living(manager) == [])
+
+
+def test_what_was_killed_with_all_its_processes_is_ended_by_the_next_run(
+    place: Place, manager: ResourceManager
+) -> None:
+    """While it waits in its queue nothing of it runs that could see that we are gone."""
+    conf = json.dumps({"spark.yarn.am.memory": "4000m"})
+    narrow = ("--set", "hadoop.queue=narrow", "--set", f"spark.conf={conf}", "--set", "profile.tiny.executors=1")
+    process = place.start("run", "--profile", "tiny", "--run-id", "R", *narrow)
+    eventually(lambda: living(manager))
+    import psutil
+
+    whole = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    for each in whole:
+        each.suspend()  # so that none sees another one's end
+    for each in whole:
+        each.kill()
+    finish(process)
+    assert living(manager)
+    done = place.run("run", "--profile", "tiny", "--run-id", "S")
+    assert done.returncode == 0, done.stderr
+    assert "was left by a run that was killed, and is ended now" in done.stdout + done.stderr
+    assert living(manager) == []
+
+
+def test_a_node_that_dies_under_a_trial_taints_it(
+    place: Place, store: Store, manager: ResourceManager, broken: Cluster
+) -> None:
+    """FAULTS 24: what had fewer executors for a while is kept, not ranked, and run again."""
+    process = run_to_training(place, manager)
+    [node] = [name for name in broken.status() if name == "nodemanager-2"]
+    containers = [each for each in _executors() if "127.0.0.2" in each.cmdline()]
+    broken.kill(node)
+    for each in containers:
+        each.kill()
+    process.send_signal(signal.SIGCONT)
+    eventually(lambda: any(each.outcome == "tainted" for each in outcomes(store).values()))
+    process.send_signal(signal.SIGINT)
+    finish(process)
+    [tainted] = [each for each in outcomes(store).values() if each.outcome == "tainted"]
+    assert "was lost" in str(tainted.reason)
+
+
+def _executors() -> list:  # type: ignore[type-arg]
+    import psutil
+
+    found = []
+    for each in psutil.process_iter():
+        try:
+            if "org.apache.spark.executor.YarnCoarseGrainedExecutorBackend" in each.cmdline():
+                found.append(each)
+        except psutil.Error:
+            continue
+    return found
+
+
+def test_a_cluster_that_goes_down_while_training_gives_one_error_and_then_the_run_goes_on(
+    place: Place, store: Store, manager: ResourceManager, broken: Cluster
+) -> None:
+    process = run_to_training(place, manager)
+    broken.down()
+    done = finish(process)
+    assert done.returncode == 1, done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+    assert done.stderr.count("Error: ") == 1, done.stderr
+    broken.up()
+    again = place.run("run", "--profile", "long", "--run-id", "R", "--set", "profile.long.epochs=4000")
+    assert again.returncode == 0, again.stderr
+    assert [each.outcome for each in outcomes(store).values()][-1] == "ok"
+    assert os.environ["YARNSTICK_STORE"]

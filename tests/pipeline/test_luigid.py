@@ -1,0 +1,193 @@
+"""Scheduled runs against a real luigid: one process trains, others leave it alone, and a killed one is continued."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.place import LUIGI, PROFILE, Place, assert_one_error, eventually, finish
+
+LUIGID = [sys.executable, "-c", "from luigi.cmdline import luigid; luigid()"]
+LINE = ("--profile", "tiny", "--run-id", "R")
+DISCONNECTED_SECONDS = 5  # after which luigid takes a silent worker for dead
+ALREADY_RUNNING = 10
+MINE = "".join(f"{first},{second},{int(first > second)}\n" for first in range(8) for second in range(8))
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
+
+
+class Luigid:
+    """A central scheduler on loopback, and two places that it serves, as two hosts with one store have it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self.places = [self._place(folder / name) for name in ("one", "two")]
+        (folder / "luigid").mkdir()
+        # Otherwise it looks for dead workers once a minute, and takes them for dead after another one.
+        impatient = f"[scheduler]\nworker_disconnect_delay = {DISCONNECTED_SECONDS}\nprune_on_get_work = true\n"
+        (folder / "luigid" / "luigi.cfg").write_text(impatient)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def _place(self, folder: Path) -> Place:
+        settings = PROFILE.replace("platforms = steady", "platforms = numpy").replace("trials = 2", "trials = 3")
+        settings = settings.replace("synthetic:200x6x3", f"csv:{self.folder / 'mine.csv'}")
+        (self.folder / "mine.csv").write_text(MINE)
+        place = Place(folder, settings)
+        with (folder / "luigi.cfg").open("a") as file:
+            file.write(f"[yarnstick.csv]\nclasses = 2\n[yarnstick.store]\nurl = {self.folder / 'store'}\n")
+            file.write("[core]\nlocal_scheduler = false\ndefault_scheduler_host = 127.0.0.1\n")
+            file.write(f"default_scheduler_port = {self.port}\nrpc-retry-attempts = 1\nrpc-retry-wait = 1\n")
+        place.store = self.folder / "store"
+        return place
+
+    def start(self) -> None:
+        arguments = ["--address", "127.0.0.1", "--port", str(self.port), "--state-path", str(self.folder / "state")]
+        with (self.folder / "luigid.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [*LUIGID, *arguments],
+                cwd=self.folder / "luigid",
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        eventually(self.listens)
+
+    def listens(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, (self.folder / "luigid.log").read_text()
+        with socket.socket() as asked:
+            return asked.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+@pytest.fixture
+def luigid(tmp_path: Path) -> Iterator[Luigid]:
+    made = Luigid(tmp_path)
+    made.start()
+    yield made
+    made.stop()
+
+
+def await_first_trial(place: Place, *processes: subprocess.Popen[str]) -> None:
+    eventually(lambda: place.trials("R") or all(each.poll() is not None for each in processes))
+    if not place.trials("R"):
+        pytest.fail(finish(processes[0]).stderr)
+
+
+def assert_leaves_it(done: subprocess.CompletedProcess[str], *, process: int) -> None:
+    assert done.returncode == ALREADY_RUNNING, done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    [sentence] = [line for line in done.stderr.splitlines() if line.startswith("run R is being measured by")]
+    assert f"pid={process}, " in sentence
+    assert "Asking scheduler for work" not in done.stderr
+
+
+def test_one_trains_and_the_others_end_cleanly(luigid: Luigid) -> None:
+    one, two = luigid.places
+    both = [place.start(*LINE, command=LUIGI) for place in (one, two)]
+    await_first_trial(one, *both)
+    late = two.run(*LINE, command=LUIGI)
+    done = [finish(process) for process in both]
+    trained, left = sorted(done, key=lambda each: each.returncode)
+    assert trained.returncode == 0, trained.stderr
+    assert "Traceback" not in trained.stdout + trained.stderr
+    process = both[done.index(trained)].pid
+    assert_leaves_it(left, process=process)
+    assert_leaves_it(late, process=process)
+    trials = one.trials("R")
+    assert len(trials) == 3
+    assert all(name.endswith("-a1") for name in trials)
+    assert "report.html" in one.report("R")
+    # Once it is over anybody may ask again, and nothing is measured.
+    again = two.run(*LINE, command=LUIGI)
+    assert again.returncode == 0, again.stderr
+    assert one.trials("R") == trials
+
+
+def test_a_killed_one_is_continued_by_a_later_one(luigid: Luigid) -> None:
+    one, two = luigid.places
+    killed = one.start(*LINE, command=LUIGI)
+    await_first_trial(one, killed)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.communicate()
+    before = one.trials("R")
+    codes = []
+
+    def continues() -> bool:
+        done = two.run(*LINE, command=LUIGI)
+        codes.append(done.returncode)
+        assert done.returncode in (0, ALREADY_RUNNING), done.stderr
+        return done.returncode == 0
+
+    eventually(continues)
+    assert codes[0] == ALREADY_RUNNING, "luigid cannot know yet that it is dead"
+    after = one.trials("R")
+    assert len(after) == 3
+    assert before.items() <= after.items(), "what was published is measured again by nobody"
+    assert "report.html" in one.report("R")
+
+
+def test_without_luigid_it_is_one_sentence(luigid: Luigid) -> None:
+    luigid.stop()
+    [place, _] = luigid.places
+    done = place.run(*LINE, command=LUIGI)
+    assert_one_error(done, f"no luigid answers at http://127.0.0.1:{luigid.port} (connection refused)", "start it")
+    assert not place.store.exists()
+    alone = place.run(*LINE, "--local-scheduler", command=LUIGI)
+    assert alone.returncode == 0, alone.stderr
+
+
+def test_a_luigid_that_ends_is_one_sentence_and_the_same_command_continues(luigid: Luigid) -> None:
+    [place, _] = luigid.places
+    process = place.start(*LINE, command=LUIGI)
+    await_first_trial(place, process)
+    luigid.stop()
+    done = finish(process)
+    assert done.returncode == 4, done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    [error] = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
+    assert "luigid went away" in error
+    before = place.trials("R")
+    luigid.start()
+    again = place.run(*LINE, command=LUIGI)
+    assert again.returncode == 0, again.stderr
+    assert before.items() <= place.trials("R").items()
+
+
+def test_an_address_with_a_password_is_told_without_it(luigid: Luigid) -> None:
+    [place, _] = luigid.places
+    secret = ("--scheduler-url", f"http://me:canary@127.0.0.1:{free_port()}")
+    done = place.run(*LINE, *secret, command=LUIGI)
+    assert_one_error(done, "no luigid answers at http://127.0.0.1:")
+    assert "canary" not in done.stdout + done.stderr
+
+
+def test_a_date_is_a_run_id(luigid: Luigid) -> None:
+    """As a crontab's $(date +%F) gives it; the shell is a real one."""
+    [place, _] = luigid.places
+    before = datetime.now().astimezone().date()
+    line = " ".join([*LUIGI, "--profile tiny --run-id $(date +%F) --local-scheduler"])
+    done = place.run(command=["sh", "-c", line])
+    assert done.returncode == 0, done.stderr
+    days = {str(before), str(datetime.now().astimezone().date()), str(datetime.now(UTC).date())}
+    [run] = place.runs()
+    assert run in days
