@@ -1,7 +1,7 @@
 """`make bench`: ratios of one run, as a table and in build/bench.json.
 
 Exit code 1 when one is over its bound, 3 on a loaded machine. `python -m bench NAME...` runs some of them: training,
-data, report, replay, quick.
+data, report, replay, quick, cluster.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench import data, quick, replay, report, training
+from bench import data, on_cluster, quick, replay, report, training
 from bench.load import LoadedError, Part, check_quiet, watched
 from models.probes import OtherLoad
 
@@ -25,6 +25,7 @@ PARTS: dict[str, Part] = {
     "report": watched(lambda folder: report.ratios(), "report"),
     "replay": watched(replay.rows, "replay"),
     "quick": quick.rows,
+    "cluster": on_cluster.rows,  # whose daemons are nobody's load
 }
 OUTPUT = Path(__file__).parent.parent / "build" / "bench.json"
 LOOK_SECONDS = 3.0

@@ -6,10 +6,12 @@ import re
 import subprocess
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from store.errors import DataError, TrialError, YarnstickError
+from yarn.diagnostics import last_words
 
 if TYPE_CHECKING:
     from mapreduce.hadoop_runner import Told
@@ -41,8 +43,16 @@ def why(told: Told, *, cluster: Cluster, submission: Submission, store: Store) -
     sentences = [line.removeprefix(SENTENCE) for line in written if line.startswith(SENTENCE)]
     if sentences:
         return DataError(_with_line(sentences[0], store))
-    tail = " | ".join(written[-SHOWN_LINES:]) or _last(told.last_lines)
+    tail = " | ".join(written[-SHOWN_LINES:]) or _of_yarn(submission) or _last(told.last_lines)
     return TrialError(f"{told.application} failed: {tail}; see all of it with: {command}")
+
+
+def _of_yarn(submission: Submission) -> str:
+    """Where no task ran, its application master may not have, as on nodes without that Java."""
+    with suppress(YarnstickError):
+        application = submission.application()
+        return last_words(application.diagnostics) if application is not None else ""
+    return ""
 
 
 def _task_lines(application: str, hadoop: Path) -> list[str]:

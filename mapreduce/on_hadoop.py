@@ -20,9 +20,11 @@ import msgspec
 
 from store.errors import DataError, TrialError, YarnstickError
 from store.opening import Reach, opened
+from yarn.shipped import Shipped
 
 TOP = Path(__file__).parent.parent
 SHELL = "/bin/sh -ex"  # of a node whose PATH may lead nowhere
+CONTAINERS = ("yarn.app.mapreduce.am", "mapreduce.map", "mapreduce.reduce")
 INTERRUPT_SECONDS = 20.0
 
 
@@ -35,7 +37,7 @@ class Cluster:
     resource_managers: tuple[str, ...]
     queue: str
     python: str  # of the nodes
-    python_archive: str  # empty: none is sent there
+    shipped: Shipped
     accepted_seconds: float
 
 
@@ -178,12 +180,14 @@ def _arguments(errand: Errand, tag: str) -> list[str]:
         "--sh-bin": SHELL,
     }
     jobconf = {"mapreduce.job.queuename": cluster.queue, "mapreduce.job.tags": tag}
+    # By variable: mapreduce.map.env as a whole is the cluster's own.
+    jobconf |= {f"{of}.env.{name}": value for of in CONTAINERS for name, value in cluster.shipped.environment.items()}
     return [
         "--no-conf",
         "--no-check-input-paths",
         *(f"{name}={value}" for name, value in options.items()),
         *(f"-D{name}={value}" for name, value in jobconf.items()),
-        *([f"--archives={cluster.python_archive}#environment"] if cluster.python_archive else []),
+        *(f"--archives={archive}" for archive in cluster.shipped.archives),
         *errand.arguments,
         *(f"{url}/{path}" for path in errand.inputs),
     ]

@@ -36,6 +36,7 @@ from store.errors import TrialError, YarnstickError
 from store.opening import Reach, opened
 from store.protocol import Store
 from store.publish import temporary_name
+from yarn.diagnostics import last_words
 from yarn.site import addresses_of
 from yarn.submission import Submission
 
@@ -180,7 +181,6 @@ def _submit(spec: TrialSpec, yarn: Yarn, tag: str, *, work: Path, given: dict[st
         *("--master", "yarn", "--deploy-mode", "cluster", "--name", "yarnstick", "--queue", yarn.queue),
         *("--py-files", str(_zipped(work / "yarnstick.zip", [TOP / name for name in SHIPPED]))),
         *("--files", f"{work / RENDEZVOUS},{work / LOG4J}"),
-        *(("--archives", f"{yarn.python_archive}#environment") if yarn.python_archive else ()),
         *(part for key, value in conf.items() for part in ("--conf", f"{key}={value}")),
         str(work / STUB),
     ]
@@ -213,9 +213,9 @@ def _why(submission: Submission, code: int) -> TrialError:
     application = submission.application()
     if application is None:
         return TrialError(f"spark-submit ended with {code} before YARN took the application")
-    said = " ".join(application.diagnostics.split()) or "YARN says nothing of it"
+    said = last_words(application.diagnostics) or "YARN says nothing of it"
     return TrialError(
-        f"{application.id} ended as {application.final_status}: {said[:300]}; see all of it with: "
+        f"{application.id} ended as {application.final_status}: {said}; see all of it with: "
         f"yarn logs -applicationId {application.id}"
     )
 

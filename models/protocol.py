@@ -13,6 +13,7 @@ from models.dataset import Dataset
 from models.spec import TrialSpec
 from store.errors import SettingError
 from store.opening import Reach
+from yarn.shipped import Shipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,7 @@ class Yarn:
     resource_managers: tuple[str, ...]
     accepted_seconds: float
     python: str  # of the nodes
-    python_archive: str  # empty: none is sent there
+    shipped: Shipped
     is_driver: bool = False  # this process is the driver, on a node
     spark_home: Path | None = None  # another than PySpark's own
 

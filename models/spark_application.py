@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -82,7 +81,7 @@ class SparkApplication:
         from pyspark.sql import SparkSession
 
         r = self.resources
-        os.environ["PYSPARK_PYTHON"] = sys.executable
+        os.environ["PYSPARK_PYTHON"] = self.master.python
         conf = {**common(r), **self.master.conf(r), **surroundings.spark_conf}
         builder = SparkSession.builder
         for key, value in conf.items():
@@ -90,8 +89,9 @@ class SparkApplication:
         try:
             return builder.getOrCreate()
         except Exception as error:  # of Py4J's own, and pyspark's where the JVM did not come up
+            message = _message(error)
             _end_jvm()
-            raise self.master.refused(_message(error)) from None
+            raise self.master.refused(message) from None
 
     def _wait_for_executors(self, wanted: int) -> None:
         deadline = time.monotonic() + self.master.executors_seconds

@@ -7,6 +7,7 @@ from models.spec import Resources
 
 # One BLAS thread a task slot: a multithreaded BLAS would make the sweep of cores a lie.
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+CONTAINERS = ("spark.yarn.appMasterEnv", "spark.executorEnv")
 
 
 def common(resources: Resources) -> dict[str, str]:
@@ -36,4 +37,6 @@ def on_yarn(resources: Resources, yarn: Yarn, *, tag: str) -> dict[str, str]:
         "spark.yarn.maxAppAttempts": "1",
         "spark.yarn.queue": yarn.queue,
         "spark.yarn.tags": tag,
+        **({"spark.yarn.dist.archives": ",".join(archives)} if (archives := yarn.shipped.archives) else {}),
+        **{f"{of}.{name}": value for of in CONTAINERS for name, value in yarn.shipped.environment.items()},
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,6 +23,7 @@ EXECUTORS_SECONDS = 120.0
 class Master(Protocol):
     name: str
     executors_seconds: float  # until all of them have come
+    python: str  # of the executors
 
     def conf(self, resources: Resources) -> dict[str, str]:
         """What it needs to be told; sets what must be in the environment of the driver's JVM."""
@@ -65,6 +67,7 @@ class LocalCluster:
 
     name = "local-cluster"
     executors_seconds = EXECUTORS_SECONDS
+    python = sys.executable
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings

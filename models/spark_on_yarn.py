@@ -18,6 +18,7 @@ from store.manifest import MANIFEST, read_manifest
 from store.opening import opened
 from store.publish import Staging, temporary_name
 from store.slug import slug
+from yarn.diagnostics import last_words
 from yarn.resource_manager import ResourceManager
 from yarn.submission import Submission
 
@@ -41,6 +42,7 @@ class OnYarn:
         self._manager = ResourceManager.of(yarn.resource_managers, yarn.reach.access)
         self._application = ""
         self.executors_seconds = yarn.accepted_seconds
+        self.python = yarn.python
         self._mirror = EventMirror(self._store, self._logs(), surroundings.archives)
 
     def started(self, application: str) -> None:
@@ -116,7 +118,7 @@ class ClientMode(OnYarn):
             return TrialError(str(error))
         if application is None:
             return TrialError(f"YARN took no application: {message}")
-        said = " ".join(application.diagnostics.split()) or message
+        said = last_words(application.diagnostics) or message
         return TrialError(
             f"{application.id} did not start in queue {application.queue}: {said}; see all of it with: "
             f"yarn logs -applicationId {application.id}"

@@ -19,9 +19,10 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 from msgspec import Struct
 
-from pipeline.settings import LARGEST, MAY_BE_EMPTY, SECTIONS, Profile, Settings, Url, attribute
-from store.addresses import SCHEMES, checked_url
+from pipeline.settings import LARGEST, MAY_BE_EMPTY, SECTIONS, Archive, Profile, Settings, Url, attribute
+from store.addresses import SCHEMES, checked_url, is_on_hdfs
 from store.errors import SettingError
+from yarn.shipped import SUFFIXES
 
 PACKAGED = Path(__file__).with_name("luigi.cfg")
 BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
@@ -251,6 +252,8 @@ def _parse(key: str, hint: Any, given: Given) -> Any:
         return _path(text, given) if text else None
     if hint is Url:
         return _store_url(text, given)
+    if hint is Archive:
+        return _archive(text, given)
     if hint is bool:
         return configparser.RawConfigParser.BOOLEAN_STATES.get(text.lower())
     if hint is str:
@@ -262,6 +265,14 @@ def _path(text: str, given: Given) -> Path:
     if "\0" in text:
         raise ValueError("no path holds a NUL")
     return given.folder / Path(text).expanduser()
+
+
+def _archive(text: str, given: Given) -> str:
+    if text and not text.endswith(SUFFIXES):
+        raise ValueError("YARN would not unpack it")
+    if is_on_hdfs(text):
+        return checked_url(text)
+    return str(_path(text, given).absolute()) if text else ""
 
 
 def _check_finite(value: Any) -> None:
@@ -289,6 +300,8 @@ def _described(hint: Any) -> str:
         return 'a JSON object of texts, as in {"spark.ui.port": "4050"}'
     if hint is Url:
         return "a directory, file:///..., hdfs://NAME/path, webhdfs://host:port/path or swebhdfs://host:port/path"
+    if hint is Archive:
+        return f"a path or an address on HDFS that ends in {' or '.join(SUFFIXES)}, or leave it empty"
     name = {int: "a whole number", float: "a finite number", bool: "true or false", Path: "a path"}.get(plain, "a text")
     limits = [
         f"{word} {limit:g}"

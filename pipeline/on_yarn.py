@@ -13,14 +13,13 @@ from models.protocol import Yarn
 from pipeline.opening import node_python, open_resource_manager, reach
 from pipeline.plan import Room
 from pipeline.settings import Settings
+from pipeline.shipping import publish_once, shipped
 from store.errors import SettingError
 from store.manifest import MANIFEST
 from store.protocol import Store
-from store.publish import Staging
 from yarn.submission import end_orphans
 
 JARS = "jars.zip"
-COPY_BYTES = 4 << 20
 log = logging.getLogger("luigi-interface.yarnstick")
 
 
@@ -41,7 +40,7 @@ def prepared(settings: Settings, store: Store, *, folder: str) -> Yarn:
         resource_managers=settings.hadoop.resource_managers,
         accepted_seconds=settings.hadoop.accepted_seconds,
         python=node_python(settings),
-        python_archive=settings.hadoop.python_archive,
+        shipped=shipped(settings),
         spark_home=settings.spark.home,
     )
 
@@ -75,19 +74,15 @@ def published_jars(store: Store, home: Path, *, cache: Path) -> str:
         raise SettingError(f"{home}/jars holds no jar; set yarnstick.spark.home to the directory of a Spark")
     listed = "\n".join(f"{jar.name} {jar.stat().st_size}" for jar in jars)
     path = f"spark/jars-{hashlib.sha256(listed.encode()).hexdigest()[:16]}"
-    if not store.exists(f"{path}/{MANIFEST}"):
-        log.info("sends Spark's %d jars to %s, once", len(jars), f"{store.url}/{path}")
-        cache.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=cache) as whole, Staging(store, path) as staging:
-            with zipfile.ZipFile(whole, "w", zipfile.ZIP_STORED) as archive:
-                for jar in jars:
-                    archive.write(jar, jar.name)
-            whole.seek(0)
-            with staging.create(JARS) as target:
-                while block := whole.read(COPY_BYTES):
-                    target.write(block)
-            staging.commit()
-    return f"{store.url}/{path}/{JARS}"
+    if store.exists(f"{path}/{MANIFEST}"):
+        return f"{store.url}/{path}/{JARS}"
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=cache) as whole:
+        with zipfile.ZipFile(whole, "w", zipfile.ZIP_STORED) as archive:
+            for jar in jars:
+                archive.write(jar, jar.name)
+        whole.seek(0)
+        return publish_once(store, path, name=JARS, source=whole, what=f"Spark's {len(jars)} jars")
 
 
 def _home(settings: Settings) -> Path:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from pipeline.settings import Settings
 from store.opening import Reach, opened
 from store.protocol import Store
+from yarn.shipped import PYTHON
 
 if TYPE_CHECKING:
     from yarn.resource_manager import ResourceManager
 
-SHIPPED_PYTHON = "environment/bin/python"  # where python_archive is unpacked on the nodes
+SHIPPED_PYTHON = f"{PYTHON}/bin/python"  # where python_archive is unpacked on the nodes
 GB = 1_000_000_000
 
 
@@ -34,6 +37,18 @@ def reach(settings: Settings, *, retry_seconds: float | None = None) -> Reach:
         cache=settings.main.cache,
         most_cached_bytes=int(given.cache_gb * GB),
     )
+
+
+def open_elsewhere(settings: Settings, address: str) -> tuple[Store, str]:
+    """The whole HDFS that an address is on, and the path there: as whom, and how, is as with the store."""
+    parts, own = urlsplit(address), urlsplit(settings.store.url)
+    is_same = (parts.scheme, parts.netloc) == (own.scheme, own.netloc)
+    elsewhere = replace(
+        reach(settings),
+        url=f"{parts.scheme}://{parts.netloc}",
+        namenodes=settings.store.namenodes if is_same else (),
+    )
+    return opened(elsewhere), parts.path.strip("/")
 
 
 def open_resource_manager(settings: Settings, *, retry_seconds: float | None = None) -> ResourceManager:

@@ -15,6 +15,7 @@ Positive = Annotated[float, Meta(gt=0)]
 Fraction = Annotated[float, Meta(gt=0, le=1)]
 Inner = Annotated[float, Meta(gt=0, lt=1)]
 Url = NewType("Url", str)  # of a store
+Archive = NewType("Archive", str)  # a path, or an address on HDFS; empty is none
 
 
 class Main(Struct, frozen=True, kw_only=True):
@@ -74,7 +75,8 @@ class Hadoop(Struct, frozen=True, kw_only=True):
     queue: str
     resource_managers: tuple[str, ...]
     python: str
-    python_archive: str
+    python_archive: Archive
+    java_archive: Archive
     accepted_seconds: Positive
 
 

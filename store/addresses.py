@@ -30,6 +30,11 @@ class Place:
     namenodes: tuple[str, ...]  # http://host:port
 
 
+def is_on_hdfs(text: str) -> bool:
+    """Whether it is meant as an address of HDFS, right or wrong; all else is a path of this machine."""
+    return text.lower().startswith(tuple(f"{scheme}://" for scheme in SCHEMES))
+
+
 def checked_url(text: str) -> str:
     """An address of HDFS in its one spelling; ValueError where it is none."""
     scheme, separator, rest = text.partition("://")

@@ -64,7 +64,10 @@ def _lives(owner: Owner) -> bool:
     import psutil
 
     try:
-        began = psutil.Process(owner.pid).create_time()
+        process = psutil.Process(owner.pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        began = process.create_time()
     except psutil.NoSuchProcess:
         return False
     except (psutil.Error, OverflowError):

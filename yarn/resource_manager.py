@@ -116,6 +116,21 @@ class Application(Struct, frozen=True, kw_only=True, rename="camel"):
         return self.state in ENDED
 
 
+class Container(Struct, frozen=True, kw_only=True):
+    """A part of a node that an application has."""
+
+    id: str = field(default="", name="containerId")
+    node: str = field(default="", name="nodeId")
+    state: str = field(default="", name="containerState")
+    mib: int = field(default=0, name="allocatedMB")
+    vcores: int = field(default=0, name="allocatedVCores")
+
+    @property
+    def is_master(self) -> bool:
+        """The first container of an attempt is its application master."""
+        return self.id.endswith("_000001")
+
+
 class _Information(Struct):
     clusterInfo: Information  # noqa: N815
 
@@ -150,6 +165,24 @@ class _Applications(Struct):
 
 class _Application(Struct):
     app: Application
+
+
+class _Attempt(Struct):
+    number: int = field(default=0, name="id")
+    id: str = field(default="", name="appAttemptId")
+
+
+class _AttemptList(Struct):
+    attempts: list[_Attempt] = field(default_factory=list, name="appAttempt")
+
+
+class _Attempts(Struct):
+    attempts: _AttemptList | None = field(default=None, name="appAttempts")
+
+
+class _Containers(Struct):
+    # Some write a list of one as that one.
+    containers: list[Container] | Container | None = field(default=None, name="container")
 
 
 class _State(Struct):
@@ -226,6 +259,22 @@ class ResourceManager:
 
     def application(self, id: str) -> Application:
         return self._service.get(f"apps/{_checked(id)}", _Application).app
+
+    def containers(self, id: str) -> list[Container] | None:
+        """What an application has now, of its newest attempt; None of a ResourceManager that does not tell."""
+        try:
+            found = self._service.get(f"apps/{_checked(id)}/appattempts", _Attempts).attempts
+            attempts = found.attempts if found else []
+            if not attempts:
+                return []
+            newest = max(attempts, key=lambda attempt: attempt.number)
+            told = self._service.get(f"apps/{id}/appattempts/{newest.id}/containers", _Containers).containers
+        except Refusal as error:
+            if error.status != UNKNOWN:
+                raise
+            return [] if error.failure.name else None  # an application that is gone is named as not found
+        containers = [told] if isinstance(told, Container) else told or []
+        return [each for each in containers if each.state != "COMPLETE"]
 
     def kill(self, id: str) -> None:
         """Ask for its end, and wait for nothing. One that has ended, or is forgotten, is dead enough."""

@@ -17,6 +17,7 @@ from mapreduce.batch_job import BatchJob, failure
 from mapreduce.on_hadoop import Cluster, Errand, News, run_on_hadoop
 from pipeline.opening import node_python, reach
 from pipeline.settings import Settings
+from pipeline.shipping import shipped
 from store.errors import DataError, SettingError, StoreError
 from store.manifest import Manifest
 from store.protocol import Store
@@ -123,7 +124,7 @@ def hadoop_cluster(settings: Settings) -> Cluster:
         resource_managers=given.resource_managers,
         queue=given.queue,
         python=node_python(settings),
-        python_archive=given.python_archive,
+        shipped=shipped(settings),
         accepted_seconds=given.accepted_seconds,
     )
 

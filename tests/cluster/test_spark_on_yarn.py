@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from cluster.lifecycle import Cluster
@@ -36,6 +37,9 @@ runner = inline
 
 [yarnstick.spark]
 master = yarn
+
+[core]
+local_scheduler = true
 
 [profile.tiny]
 datasets = synthetic:600x20x3
@@ -112,7 +116,7 @@ def test_a_run_ends_with_its_report_on_hdfs(place: Place, store: Store, manager:
     """By luigi, as a scheduler calls it."""
     done = place.run("--profile", "tiny", "--run-id", "R", command=LUIGI)
     assert done.returncode == 0, done.stderr
-    assert living(manager) == []
+    eventually(lambda: living(manager) == [])
     [(slug, outcome)] = outcomes(store).items()
     assert outcome.outcome == "ok", outcome.reason
     last = outcome.records[-1]
@@ -149,7 +153,7 @@ def test_a_queue_that_never_has_room_fails_the_trial(place: Place, store: Store,
     conf = json.dumps({"spark.yarn.am.memory": "4000m"})
     narrow = ("--set", "hadoop.queue=narrow", "--set", "hadoop.accepted_seconds=5", "--set", f"spark.conf={conf}")
     done = place.run("run", "--profile", "tiny", "--run-id", "R", *narrow, "--set", "profile.tiny.executors=1")
-    assert done.returncode == 1
+    assert done.returncode == 1, done.stdout
     [outcome] = outcomes(store).values()
     assert outcome.outcome == "failed"
     assert "queue narrow had no room for application_" in str(outcome.reason)
@@ -171,8 +175,7 @@ def test_what_was_killed_with_all_its_processes_is_ended_by_the_next_run(
     conf = json.dumps({"spark.yarn.am.memory": "4000m"})
     narrow = ("--set", "hadoop.queue=narrow", "--set", f"spark.conf={conf}", "--set", "profile.tiny.executors=1")
     process = place.start("run", "--profile", "tiny", "--run-id", "R", *narrow)
-    eventually(lambda: living(manager))
-    import psutil
+    eventually(lambda: any("narrow" in each.queue for each in manager.applications(states=("ACCEPTED",))))
 
     whole = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
     for each in whole:
@@ -180,11 +183,11 @@ def test_what_was_killed_with_all_its_processes_is_ended_by_the_next_run(
     for each in whole:
         each.kill()
     finish(process)
-    assert living(manager)
+    assert any("narrow" in each.queue for each in manager.applications(states=("ACCEPTED",)))
     done = place.run("run", "--profile", "tiny", "--run-id", "S")
     assert done.returncode == 0, done.stderr
     assert "was left by a run that was killed, and is ended now" in done.stdout + done.stderr
-    assert living(manager) == []
+    eventually(lambda: living(manager) == [])
 
 
 def test_a_node_that_dies_under_a_trial_taints_it(
@@ -205,9 +208,7 @@ def test_a_node_that_dies_under_a_trial_taints_it(
     assert "was lost" in str(tainted.reason)
 
 
-def _executors() -> list:  # type: ignore[type-arg]
-    import psutil
-
+def _executors() -> list[psutil.Process]:
     found = []
     for each in psutil.process_iter():
         try:

@@ -1,0 +1,175 @@
+"""What the cluster of the environment costs: HDFS against curl, a Spark session's start, the whole chain on YARN.
+
+Only where one is up: `make cluster-up`, `. build/cluster/env`, then `make bench`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from pipeline.config import read_settings
+from pipeline.opening import open_store
+from store.addresses import place_of
+
+TOP = Path(__file__).parent.parent
+FILE_MB, ROUNDS = 500, 3
+MEMORY_MB, CHAIN_SECONDS = 200.0, 600.0
+SWEEPS = (("1 2", "1"), ("1", "2"))  # executors and cores: 1x1 and 2x1, then 1x2
+CHAIN = {
+    "profile.quick.platforms": "mllib",
+    "profile.quick.fractions": "1.0",
+    "profile.quick.epochs": "3",
+    "profile.quick.trials": "1",
+    "noisy_repeats": "0",
+    "mapreduce.runner": "hadoop",
+    "spark.master": "yarn",
+}
+# Processes of their own, each with its own memory.
+WRITE = """
+    with opened.create("bench/ours") as target, open(sys.argv[1], "rb") as file:
+        shutil.copyfileobj(file, target, 1 << 20)
+"""
+READ = """
+    with opened.open("bench/ours") as file:
+        while file.read(1 << 20):
+            pass
+"""
+AROUND = """
+import json, shutil, sys, time
+from pipeline.config import read_settings
+from pipeline.opening import open_store
+opened = open_store(read_settings("quick", store=sys.argv[2]))
+opened.exists("bench")
+began = time.perf_counter()
+if True:
+{work}
+seconds = time.perf_counter() - began
+peak = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM:"))
+print(json.dumps(dict(seconds=seconds, megabytes=peak / 1e3)))
+"""
+SESSION = """
+import json, sys, time
+from pathlib import Path
+from dataclasses import replace
+from models.protocol import Surroundings
+from models.spark_application import SparkApplication
+from models.spec import Resources
+from pipeline.config import read_settings
+from pipeline.on_yarn import prepared
+from pipeline.opening import open_store
+settings = read_settings("quick", store=sys.argv[2], overrides=["spark.master=yarn"])
+yarn = prepared(settings, open_store(settings), folder="bench")
+work = Path(sys.argv[1])
+conf = {} if sys.argv[3] == "archive" else {"spark.yarn.archive": "", "spark.yarn.jars": ""}
+around = Surroundings(work=work, data_url="", spark_conf=conf, archives=work / "logs", yarn=yarn)
+began = time.perf_counter()
+application = SparkApplication(Resources(executors=2, cores=1, memory_mib=1024), around)
+seconds = time.perf_counter() - began
+application.stop()
+print(json.dumps(dict(seconds=seconds)))
+"""
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    if "YARNSTICK_CLUSTER" not in os.environ:
+        print("no cluster in the environment (make cluster-up, . build/cluster/env): its ratios are left out")
+        return []
+    folder.mkdir(parents=True)
+    store = f"{os.environ['YARNSTICK_STORE']}-bench"
+    opened = open_store(read_settings("quick", store=store))
+    opened.remove("")
+    try:
+        return [*_hdfs(folder, store), *_session(folder, store), *_chain(store)]
+    finally:
+        opened.remove("")
+
+
+def _hdfs(folder: Path, store: str) -> list[dict[str, Any]]:
+    file = folder / "file"
+    with file.open("wb") as target:
+        for _ in range(FILE_MB):
+            target.write(os.urandom(1 << 20))
+    opened = open_store(read_settings("quick", store=store))
+    found: dict[str, list[dict[str, float]]] = {"write": [], "read": []}
+    against: dict[str, list[float]] = {"write": [], "read": []}
+    for _ in range(ROUNDS):
+        opened.remove("bench")
+        found["write"].append(_child(AROUND.format(work=WRITE), file, store))
+        found["read"].append(_child(AROUND.format(work=READ), file, store))
+        for kind, command in _curl(file, store).items():
+            began = time.perf_counter()
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            against[kind].append(time.perf_counter() - began)
+    made = []
+    for kind in ("write", "read"):
+        ours = statistics.median(each["seconds"] for each in found[kind])
+        made.append(_row(f"HDFS, {kind} {FILE_MB} MB / curl", ours, statistics.median(against[kind]), bound=1.5))
+    peak = max(each["megabytes"] for kind in found.values() for each in kind)
+    made.append(
+        _row(f"memory while {FILE_MB} MB go to HDFS and back / 200 MB", peak, MEMORY_MB, bound=1.0, seconds=False)
+    )
+    return made
+
+
+def _curl(file: Path, store: str) -> dict[str, list[str]]:
+    place = place_of(store, namenodes=())
+    user = os.environ.get("USER") or "root"
+    at = f"{place.namenodes[0]}/webhdfs/v1{place.root}/bench/curl?user.name={user}&op="
+    return {
+        "write": ["curl", "-sfL", "-X", "PUT", "-T", str(file), f"{at}CREATE&overwrite=true"],
+        "read": ["curl", "-sfL", f"{at}OPEN"],
+    }
+
+
+def _session(folder: Path, store: str) -> list[dict[str, Any]]:
+    """One session before the clock: the archive is sent once."""
+    seconds: dict[str, list[float]] = {"archive": [], "none": []}
+    for number in range(ROUNDS):
+        for kind, found in seconds.items():
+            work = folder / f"session-{kind}-{number}"
+            work.mkdir()
+            found.append(_child(SESSION, work, store, kind)["seconds"])
+    with_it, without = (statistics.median(seconds[kind][1:]) for kind in ("archive", "none"))
+    return [_row("Spark session on YARN, with its jars on HDFS / without", with_it, without, bound=0.8)]
+
+
+def _chain(store: str) -> list[dict[str, Any]]:
+    """From the raw files to the report, both jobs and all trials on YARN."""
+    store = f"{store}-chain"
+    command = [sys.executable, "-c", "from pipeline.cli import main; main()", "run", "--store", store]
+    opened = open_store(read_settings("quick", store=store))
+    opened.remove("")
+    began = time.perf_counter()
+    for number, (executors, cores) in enumerate(SWEEPS):
+        chosen = CHAIN | {"profile.quick.executors": executors, "profile.quick.cores": cores}
+        settings = [part for key, value in chosen.items() for part in ("--set", f"{key}={value}")]
+        subprocess.run([*command, "--run-id", f"bench-{number}", *settings], cwd=TOP, check=True, stdout=sys.stderr)
+    seconds = time.perf_counter() - began
+    opened.remove("")
+    return [_row("MNIST, the whole chain on YARN / 10 minutes", seconds, CHAIN_SECONDS, bound=1.0)]
+
+
+def _row(name: str, ours: float, against: float, *, bound: float, seconds: bool = True) -> dict[str, Any]:
+    sides = (ours, against) if seconds else (None, None)
+    return {
+        "name": name,
+        "ratio": ours / against,
+        "bound": bound,
+        "unit_seconds": sides[0],
+        "against_seconds": sides[1],
+    }
+
+
+def _child(code: str, *arguments: object) -> dict[str, float]:
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], cwd=TOP, check=True, stdout=subprocess.PIPE
+    )
+    answer: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return answer

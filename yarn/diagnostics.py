@@ -1,0 +1,24 @@
+"""What YARN says of an application that failed, without the forms it says it in: the program's own last words."""
+
+from __future__ import annotations
+
+import re
+
+LONGEST = 300
+MOST_LINES = 3
+# All that a NodeManager writes around the words of the program, and the ResourceManager around those.
+FORM = re.compile(
+    r"(Container id|Exit code|Exception message|Shell output|Shell error output): ?$|"
+    r"(Container id|Exit code): \S+$|Failing this attempt|For more detailed output|\. Failing the application|"
+    r"Application application_\d+_\d+ failed|Last \d+ bytes of [\w.]+ :$|"
+    r"\[[\d: .-]+\]\s*(Container exited with a non-zero|Exception from container)"
+)
+
+
+def last_words(diagnostics: str) -> str:
+    """On one line and not too long; empty where YARN says nothing."""
+    lines = [line.removeprefix("Exception message: ").strip() for line in diagnostics.splitlines()]
+    said = list(dict.fromkeys(line for line in lines if line and not FORM.match(line)))
+    # Each attempt says it again, and what is said last tells most. Where all is form, the form has to do.
+    words = " | ".join(said[-MOST_LINES:]) or " ".join(diagnostics.split())
+    return words if len(words) <= LONGEST else f"{words[: LONGEST - 3]}..."
