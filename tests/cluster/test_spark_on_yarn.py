@@ -62,7 +62,7 @@ cores = 1
 memory_mib = 700
 partitions = 2
 fractions = 1.0
-epochs = 4000
+epochs = 1000
 trials = 1
 """
 JARS = "spark"  # of the store: the same for all tests, as on a real cluster
@@ -229,7 +229,7 @@ def test_a_cluster_that_goes_down_while_training_gives_one_error_and_then_the_ru
     assert "Traceback" not in done.stdout + done.stderr
     assert done.stderr.count("Error: ") == 1, done.stderr
     broken.up()
-    again = place.run("run", "--profile", "long", "--run-id", "R", "--set", "profile.long.epochs=4000")
+    again = place.run("run", "--profile", "long", "--run-id", "R")
     assert again.returncode == 0, again.stderr
     assert [each.outcome for each in outcomes(store).values()][-1] == "ok"
     assert os.environ["YARNSTICK_STORE"]
