@@ -31,7 +31,7 @@ class Files:
 
     def __init__(self, specs: Path, events: Path) -> None:
         self._specs = specs
-        self._events = events.open("ab", buffering=0)
+        self._events = events
 
     def specs(self) -> Iterator[bytes]:
         with self._specs.open("rb") as lines:
@@ -47,7 +47,8 @@ class Files:
                 line = b""
 
     def tell(self, event: bytes) -> None:
-        self._events.write(event + b"\n")
+        with self._events.open("ab", buffering=0) as file:
+            file.write(event + b"\n")
 
 
 class Mailbox:

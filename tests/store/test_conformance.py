@@ -52,6 +52,15 @@ def test_a_file_is_replaced_as_a_whole(store: Store) -> None:
     assert names(store, "a") == ["state.json"]
 
 
+def test_of_a_file_that_grows_the_rest_is_read(store: Store) -> None:
+    store.write("a/log", b"0123456789")
+    assert [store.tail("a/log", start) for start in (0, 4, 9, 10)] == [b"0123456789", b"456789", b"9", b""]
+    store.write("a/empty", b"")
+    assert store.tail("a/empty", 0) == b""
+    with pytest.raises(StoreError, match="no/such is not there"):
+        store.tail("no/such", 0)
+
+
 def test_a_listing_is_sorted_and_tells_sizes(store: Store) -> None:
     for name in ("b", "a", "c/d"):
         store.write(f"x/{name}", b"12345")
@@ -148,6 +157,17 @@ def test_the_manifest_knows_rows_and_bytes(store: Store) -> None:
     manifest = read_manifest(store, PATH)
     assert (manifest.rows, manifest.total_bytes, manifest.facts) == (2, 9, {"columns": 2})
     assert [part.name for part in manifest.parts] == ["part-0", "eventlog/app-1/events_1"]
+    verify_checksums(store, PATH, manifest)
+
+
+def test_parts_that_another_program_wrote_are_taken_over(store: Store) -> None:
+    with Staging(store, PATH) as staging:
+        for name, content in (("part-b", b"1\n2\n3\n"), ("part-a", b"4\n")):
+            store.write(f"{staging.temporary}/{name}", content)
+        assert [part.rows for part in staging.adopt(["part-a", "part-b"])] == [1, 3]
+        staging.commit(note="adopted")
+    manifest = read_manifest(store, PATH)
+    assert [(part.name, part.rows, part.bytes) for part in manifest.parts] == [("part-a", 1, 2), ("part-b", 3, 6)]
     verify_checksums(store, PATH, manifest)
 
 
