@@ -33,8 +33,8 @@ FROM_BYTE = re.compile(r"^(?P<path>.+), line (?P<line>\d+) from byte (?P<start>\
 
 def why(told: Told, *, cluster: Cluster, submission: Submission, store: Store) -> YarnstickError:
     """One sentence; a task that found a bad row has said it itself."""
-    if submission.refused:
-        return TrialError(submission.refused)
+    if submission.lost:
+        return TrialError(submission.lost)
     if told.application is None:
         said = next((line for line in reversed(told.last_lines) if "Exception" in line or "ERROR" in line), None)
         return TrialError(f"hadoop did not submit the job: {said or _last(told.last_lines) or 'it said nothing'}")

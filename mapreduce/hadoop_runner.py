@@ -30,7 +30,13 @@ class Told:
     application: str | None = None
     tracking: str | None = None
     percent: tuple[int, int] = (0, 0)  # of the maps and the reduces
+    process: subprocess.Popen[str] | None = None
     last_lines: deque[str] = field(default_factory=lambda: deque(maxlen=KEPT_LINES))
+
+    def stop(self) -> None:
+        """Nothing more is to be told."""
+        if self.process is not None:
+            self.process.kill()
 
     def read(self, line: str) -> None:
         self.last_lines.append(line)
@@ -89,6 +95,7 @@ class OneJvmRunner(HadoopJobRunner):
             encoding="utf-8",
             errors="replace",
         ) as process:
+            self.hadoop.told.process = process
             for line in process.stdout or ():
                 self.hadoop.told.read(line.rstrip())
         return process.returncode, {}

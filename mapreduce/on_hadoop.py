@@ -152,7 +152,7 @@ def _run(errand: Errand, tell: Callable[[News], None]) -> None:
     job_class = getattr(import_module(module), name)
     job_class.hadoop = Hadoop(store=store, version=manager.information().version, told=told)
     job_class.set_up_logging(quiet=True)
-    submission.watch()
+    submission.watch(gone=told.stop, tells_its_end=True)
     try:
         with job_class(_arguments(errand, submission.tag)).make_runner() as runner:
             from mrjob.step import StepFailedException

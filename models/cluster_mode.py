@@ -25,9 +25,9 @@ from models import spark_conf
 from models.channel import ALIVE_SECONDS, END, STORE_POLL_SECONDS, Files, Mailbox
 from models.dataset import Dataset
 from models.event_mirror import EventMirror
-from models.probes import SESSION
 from models.protocol import Yarn
 from models.run import Event, decode_event, decode_session, encode_session, end_group, serve
+from models.spark_home import own_home
 from models.spark_master import log4j
 from models.spark_on_yarn import EVENT_LOGS
 from models.spec import TrialSpec
@@ -89,14 +89,15 @@ def relay(specs: Path, events: Path) -> None:
         return
     submitted = time.monotonic()
     try:
-        submission.watch()
         process = _submit(
             TrialSpec.decode(first),
             yarn,
             submission.tag,
             work=session.surroundings.work,
             given=session.surroundings.spark_conf,
+            home=session.surroundings.spark_home or own_home(),
         )
+        submission.watch(gone=process.kill)
         _threads(mailbox, first, lines)
         mirror = EventMirror(store, f"{yarn.folder}/{EVENT_LOGS}", session.surroundings.archives)
         _pass_on(mailbox, channel, process, submitted=submitted, mirror=mirror)
@@ -104,7 +105,8 @@ def relay(specs: Path, events: Path) -> None:
             raise _why(submission, process.returncode)
     finally:
         submission.end()
-        store.remove(yarn.folder)
+        with suppress(YarnstickError):  # the next run collects it
+            opened(replace(yarn.reach, cache=session.surroundings.work, retry_seconds=0)).remove(yarn.folder)
 
 
 def _threads(mailbox: Mailbox, first: bytes, lines: Iterator[bytes]) -> None:
@@ -155,25 +157,21 @@ def _with_start(event: Event, seconds: float) -> Event:
     return replace(event, record=replace(record, startup_seconds=record.startup_seconds + seconds))
 
 
-def _submit(spec: TrialSpec, yarn: Yarn, tag: str, *, work: Path, given: dict[str, str]) -> subprocess.Popen[bytes]:
-    import pyspark
-
-    home = yarn.spark_home or Path(pyspark.__file__).parent
+def _submit(
+    spec: TrialSpec, yarn: Yarn, tag: str, *, work: Path, given: dict[str, str], home: Path
+) -> subprocess.Popen[bytes]:
     (work / STUB).write_text("from models.cluster_mode import drive\n\ndrive()\n", encoding="utf-8")
     rendezvous = Rendezvous(reach=yarn.reach, folder=yarn.folder)
     (work / RENDEZVOUS).write_bytes(msgspec.json.encode(rendezvous, enc_hook=str))
     log4j(work, there=Path("work"))
-    name = uuid.uuid4().hex
     conf = {
         **spark_conf.common(spec.resources),
-        **spark_conf.on_yarn(spec.resources, yarn, tag=tag),
+        **spark_conf.on_yarn(spec.resources, yarn, tag=tag, session=uuid.uuid4().hex),
         "spark.driver.cores": str(DRIVER_CORES),
         "spark.driver.memory": f"{DRIVER_MIB}m",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J}",
         "spark.eventLog.dir": f"{yarn.reach.url}/{yarn.folder}/{EVENT_LOGS}",
         "spark.yarn.appMasterEnv.PYSPARK_PYTHON": yarn.python,
-        f"spark.yarn.appMasterEnv.{SESSION}": name,
-        f"spark.executorEnv.{SESSION}": name,
         **given,
     }
     command = [
@@ -188,6 +186,7 @@ def _submit(spec: TrialSpec, yarn: Yarn, tag: str, *, work: Path, given: dict[st
     if not (home / "python" / "lib" / "pyspark.zip").exists():
         # PySpark from pip leaves out the archives that nodes get.
         import py4j  # type: ignore[import-untyped]
+        import pyspark
 
         archives = [_zipped(work / f"{package.name}.zip", [package]) for package in _packages(pyspark, py4j)]
         environment["PYSPARK_ARCHIVES_PATH"] = ",".join(map(str, archives))
@@ -199,17 +198,18 @@ def _packages(*modules: object) -> list[Path]:
 
 
 def _zipped(target: Path, packages: list[Path]) -> Path:
-    """Python's own files only: beside them PySpark has half a gigabyte of jars."""
+    """Python's files, and the texts that PySpark reads: beside them it has half a gigabyte of jars."""
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for package in packages:
-            for path in sorted(package.rglob("*.py")):
-                archive.write(path, path.relative_to(package.parent))
+            for path in sorted(package.rglob("*")):
+                if path.suffix in (".py", ".json"):
+                    archive.write(path, path.relative_to(package.parent))
     return target
 
 
 def _why(submission: Submission, code: int) -> TrialError:
-    if submission.refused:
-        return TrialError(submission.refused)
+    if submission.lost:
+        return TrialError(submission.lost)
     application = submission.application()
     if application is None:
         return TrialError(f"spark-submit ended with {code} before YARN took the application")

@@ -8,6 +8,7 @@ import msgspec
 
 from models.record import EpochRecord
 from models.spec import TrialSpec
+from yarn.crowding import Crowding
 
 OUTCOME = "outcome.json"
 EVENTS = "events.jsonl"
@@ -29,6 +30,8 @@ class Outcome:
     position: int  # in the order in which the trials of the run ended
     note: str | None  # what a reader has to know
     records: tuple[EpochRecord, ...]
+    noise: str | None = None  # why it is noisy
+    crowding: Crowding | None = None  # on YARN
 
     def encode(self) -> bytes:
         return msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n"

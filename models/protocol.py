@@ -39,6 +39,7 @@ class Epoch:
     granted_executors: int | None = None
     granted_cores: int | None = None
     blas: str | None = None
+    versions: dict[str, str] = field(default_factory=dict)  # of what trained, beside this process's own packages
     parameters: int | None = None  # of a user's own network, which only its module knows
     note: str | None = None  # what a reader has to know, as that two clocks disagree
     tainted: str | None = None  # why this trial cannot be ranked, as a lost executor
@@ -57,7 +58,6 @@ class Yarn:
     python: str  # of the nodes
     shipped: Shipped
     is_driver: bool = False  # this process is the driver, on a node
-    spark_home: Path | None = None  # another than PySpark's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +71,11 @@ class Surroundings:
     class_archives: dict[str, str] = field(default_factory=dict)  # JVM options of driver and executor, or none
     lets_jvms_end: bool = False  # by themselves: only then do they write a class archive
     yarn: Yarn | None = None  # None: Spark's executors are on this machine
+    spark_home: Path | None = None  # another than PySpark's own
+
+
+class TaintedError(Exception):
+    """A trial lost what it ran on: it is not its own fault, and it is run once more."""
 
 
 class Platform(Protocol):

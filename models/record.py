@@ -83,7 +83,12 @@ class EpochRecord:
     warmup: bool = False
     tainted: bool = False
     noisy: bool = False
+    noise: str | None = None  # load | cluster | load and cluster: what made it noisy
     other_load: float | None = None  # cores that others used during the trial
+    others_vcores_before: float | None = None  # on YARN: that others had, of the nodes of our executors
+    others_vcores: float | None = None  # the same while it ran, on average
+    nodes_vcores: float | None = None  # that these nodes have
+    queue_used_by_others: float | None = None  # share of our queue, on average
     granted_executors: int | None = None
     granted_cores: int | None = None
     session: str | None = None  # own | shared

@@ -16,6 +16,7 @@ import time
 import traceback
 import uuid
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -27,16 +28,24 @@ import msgspec
 
 from models.channel import Channel, Files
 from models.dataset import Dataset
+from models.noise import noise, plain
 from models.probes import SESSION, OtherLoad, Peak, cpu_name, peak_key, usable_cores
-from models.protocol import Epoch, Platform, Surroundings, platform
+from models.protocol import Epoch, Platform, Surroundings, TaintedError, Yarn, platform
 from models.record import COLUMNS, EpochRecord
 from models.spec import TrialSpec
 from store.errors import YarnstickError
-from yarn.submission import end_all
+from store.retry import Patience
+from yarn.crowd import Crowd
+from yarn.crowding import Crowding
+from yarn.resource_manager import ResourceManager
+from yarn.submission import end_all, session_tag
 
 PARENT_SECONDS = 0.5
+LOOKING_SECONDS = 5.0
 # What a record takes over from the platform as it is.
-MEASURED = tuple(field.name for field in fields(Epoch) if field.name in COLUMNS and field.name != "tainted")
+MEASURED = tuple(
+    field.name for field in fields(Epoch) if field.name in COLUMNS and field.name not in ("tainted", "versions")
+)
 VERSIONED = ("yarnstick", "pyspark", "torch", "numpy", "pyarrow")
 
 
@@ -54,13 +63,15 @@ class Session:
     surroundings: Surroundings
     parent: int  # ends with it
     peaks: tuple[Peak, ...] = ()  # of the machine's matrix product, for the floor of every epoch
+    quiet_share: float = 1.0  # on YARN: others with more of the vcores of its nodes make a trial noisy
+    quiet_seconds: float = 0.0  # on YARN: how long a trial waits for others to have less
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """One line of the channel."""
 
-    kind: str  # begun | epoch | ended
+    kind: str  # waits | begun | epoch | ended
     slug: str
     record: EpochRecord | None = None
     outcome: str | None = None
@@ -68,6 +79,8 @@ class Event:
     note: str | None = None
     other_load: float | None = None
     noisy: bool = False
+    noise: str | None = None
+    crowding: Crowding | None = None
 
 
 def main(specs: Path, events: Path) -> None:
@@ -126,7 +139,12 @@ def base_record(spec: TrialSpec, *, run_id: str, machine: str) -> EpochRecord:
 
 
 def _trial(spec: TrialSpec, session: Session, platforms: dict[str, Platform]) -> Iterator[Event]:
+    crowd = _crowd(spec, session.surroundings.yarn)
+    if crowd is not None:
+        yield from _waiting(spec, session, crowd)
     yield Event(kind="begun", slug=spec.slug)
+    if crowd is not None:
+        crowd.begin()
     load = OtherLoad(session.parent)
     outcome, reason, note = "ok", None, None
     base = _record(spec, session)
@@ -148,12 +166,18 @@ def _trial(spec: TrialSpec, session: Session, platforms: dict[str, Platform]) ->
                     break
             if epoch is None:
                 outcome, reason = "failed", f"{spec.platform} ended without an epoch"
+    except TaintedError as error:
+        outcome, reason = "tainted", str(error)
     except YarnstickError as error:
         outcome, reason = "failed", str(error)
     except Exception as error:
         traceback.print_exc()
         outcome, reason = "failed", f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[0]}"
     other = load.cores()
+    crowding = crowd.end() if crowd is not None else None
+    why_noisy = noise(
+        other_load=other, quiet_cores=session.noisy_cores, crowding=crowding, quiet_share=session.quiet_share
+    )
     yield Event(
         kind="ended",
         slug=spec.slug,
@@ -161,8 +185,42 @@ def _trial(spec: TrialSpec, session: Session, platforms: dict[str, Platform]) ->
         reason=reason,
         note=note,
         other_load=other,
-        noisy=other > session.noisy_cores,
+        noisy=why_noisy is not None,
+        noise=why_noisy,
+        crowding=crowding,
     )
+
+
+def _crowd(spec: TrialSpec, yarn: Yarn | None) -> Crowd | None:
+    """None where nothing of the trial runs on YARN, or nothing says where that is: the trial will find out itself."""
+    if yarn is None or spec.resources.executors is None:
+        return None
+    # A look that is not answered is left out: nobody waits for it.
+    access = replace(yarn.reach.access, patience=Patience(seconds=0), read_seconds=LOOKING_SECONDS)
+    with suppress(YarnstickError):
+        manager = ResourceManager.of(yarn.resource_managers, access)
+        return Crowd(manager, ours=session_tag(os.environ.get(SESSION, "")), queue=yarn.queue)
+    return None
+
+
+def _waiting(spec: TrialSpec, session: Session, crowd: Crowd) -> Iterator[Event]:
+    """Until others have little, or for as long as is asked for; it is said once."""
+    deadline = time.monotonic() + session.quiet_seconds
+    told = False
+    while time.monotonic() < deadline:
+        present = crowd.present()
+        if present is None or present.share <= session.quiet_share:
+            return
+        if not told:
+            where = "of its nodes" if present.is_ours else "of the cluster"
+            yield Event(
+                kind="waits",
+                slug=spec.slug,
+                note=f"waits for the cluster, at most {session.quiet_seconds:g} s: others have {plain(present.vcores)} "
+                f"of {plain(present.of)} vcores {where}",
+            )
+            told = True
+        time.sleep(min(crowd.pause_seconds, max(0.0, deadline - time.monotonic())))
 
 
 def _record(spec: TrialSpec, session: Session) -> EpochRecord:
@@ -189,6 +247,7 @@ def _epoch_record(spec: TrialSpec, base: EpochRecord, epoch: Epoch) -> EpochReco
         floor_seconds=_floor_seconds(spec, epoch, base.peak_flops),
         warmup=epoch.epoch == 1,
         tainted=epoch.tainted is not None,
+        versions=json.dumps(_versions() | epoch.versions),  # only now all packages are imported
     )
 
 
@@ -207,7 +266,8 @@ def _versions() -> dict[str, str]:
     found = {"python": sys.version.partition(" ")[0]}
     for name in VERSIONED:
         try:
-            found[name] = version(name)
+            # What is imported counts: of another Spark's home, or sent to a node, it is not what is installed.
+            found[name] = getattr(sys.modules.get(name), "__version__", None) or version(name)
         except PackageNotFoundError:
             continue
     return found

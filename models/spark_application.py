@@ -6,6 +6,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from models.event_log import Application, EventLog
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 # One row a task slot. MLlib takes the same choice of this library; a process tells one executor from another.
 ASK_BLAS = """
 SELECT concat(reflect('java.lang.ProcessHandle', 'current'), '@', reflect('java.net.InetAddress', 'getLocalHost')) jvm,
-       reflect('dev.ludovic.netlib.blas.BLAS', 'getInstance') blas
+       reflect('dev.ludovic.netlib.blas.BLAS', 'getInstance') blas,
+       concat(reflect('java.lang.System', 'getProperty', 'java.version'), ' (',
+              reflect('java.lang.System', 'getProperty', 'java.vendor'), ')') java
 FROM range(0, {slots}, 1, {slots})
 """
 
@@ -35,6 +38,7 @@ class SparkApplication:
         self.master = master(surroundings)
         self._iterations = surroundings.work / ITERATIONS
         self._blas: str | None = None
+        self._javas: set[str] = set()
         self.session = self._start(surroundings)
         self.master.started(self.session.sparkContext.applicationId)
         self._wait_for_executors(resources.executors)
@@ -55,11 +59,18 @@ class SparkApplication:
             self._blas = told_blas(self._asked_blas(), executors=self.executors())
         return self._blas
 
+    def versions(self) -> dict[str, str]:
+        """Of the Spark that runs, and of its executors' Java, which need not be the driver's: as event logs say it."""
+        self.blas()
+        return {"spark": self.session.version, "java": " and ".join(sorted(self._javas))}
+
     def _asked_blas(self) -> list[tuple[str, str]]:
         """Of each slot the JVM that answered, and its answer: reflection in SQL gets there without Python."""
         slots = (self.resources.executors or 1) * (self.resources.cores or 1)
         self.session.sparkContext.setJobGroup("blas", "yarnstick")  # a job of no trial
-        return [(str(row.jvm), str(row.blas)) for row in self.session.sql(ASK_BLAS.format(slots=slots)).collect()]
+        rows = self.session.sql(ASK_BLAS.format(slots=slots)).collect()
+        self._javas = {str(row.java) for row in rows}
+        return [(str(row.jvm), str(row.blas)) for row in rows]
 
     def iterations(self, *, since: float) -> list[float]:
         """When l-bfgs said that it had done an iteration, in seconds of the driver's wall clock."""
@@ -70,10 +81,12 @@ class SparkApplication:
         return [end for end in ends if end >= since]
 
     def stop(self) -> None:
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark import SparkContext
 
         gateway: Any = SparkContext._gateway
-        self.master.stop(self.session, gateway)
+        with suppress(Py4JError, OSError):  # of a JVM that is gone
+            self.master.stop(self.session, gateway)
         type(self.session)._instantiatedSession = None
         _forget_jvm()
 

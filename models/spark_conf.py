@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from models.probes import SESSION
 from models.protocol import Yarn
 from models.spec import Resources
+from yarn.submission import session_tag
 
 # One BLAS thread a task slot: a multithreaded BLAS would make the sweep of cores a lie.
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -30,13 +32,15 @@ def common(resources: Resources) -> dict[str, str]:
     }
 
 
-def on_yarn(resources: Resources, yarn: Yarn, *, tag: str) -> dict[str, str]:
+def on_yarn(resources: Resources, yarn: Yarn, *, tag: str, session: str) -> dict[str, str]:
+    """`session` is that of models.probes.SESSION, in every container and in a tag."""
     return {
         "spark.executor.instances": str(resources.executors),
         "spark.yarn.archive": yarn.jars,
         "spark.yarn.maxAppAttempts": "1",
         "spark.yarn.queue": yarn.queue,
-        "spark.yarn.tags": tag,
+        "spark.yarn.tags": f"{tag},{session_tag(session)}",
+        **{f"{of}.{SESSION}": session for of in CONTAINERS},
         **({"spark.yarn.dist.archives": ",".join(archives)} if (archives := yarn.shipped.archives) else {}),
         **{f"{of}.{name}": value for of in CONTAINERS for name, value in yarn.shipped.environment.items()},
     }

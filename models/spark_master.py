@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from models.protocol import Surroundings
+from models.spark_home import own_home
 from models.spec import Resources, TrialSpec
 from models.vectors import write_vectors
 from store.errors import TrialError
@@ -49,6 +50,10 @@ class Master(Protocol):
         """Executors and cores that the application really has, and a sentence where they are not what it says."""
         ...
 
+    def lost(self) -> str | None:
+        """Why the application is gone that a trial was on, if it is."""
+        ...
+
     def stop(self, session: Any, gateway: Any) -> None:
         """End the application and the driver's JVM."""
         ...
@@ -74,10 +79,8 @@ class LocalCluster:
         self._application = ""
 
     def conf(self, resources: Resources) -> dict[str, str]:
-        import pyspark
-
         r, work = resources, self._surroundings.work
-        os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+        os.environ["SPARK_HOME"] = str(self._surroundings.spark_home or own_home())
         os.environ["SPARK_WORKER_DIR"] = str(work / "workers")
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         options = {kind: f"-Dlog4j2.configurationFile={log4j(work).as_uri()}" for kind in ("driver", "executor")}
@@ -118,6 +121,9 @@ class LocalCluster:
 
     def granted(self, seen: Application) -> tuple[int, int, str | None]:
         return len(seen.executor_cores), sum(seen.executor_cores.values()), None
+
+    def lost(self) -> str | None:
+        return None
 
     def stop(self, session: Any, gateway: Any) -> None:
         """Nothing of it outlives its driver, so that one is killed: a shutdown would take seconds."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,7 @@ from models import spark_conf
 from models.event_mirror import EventMirror
 from models.probes import SESSION
 from models.protocol import Surroundings, Yarn
+from models.spark_home import own_home
 from models.spark_master import log4j, submit
 from models.spec import Resources, TrialSpec
 from models.vectors import write_vectors
@@ -37,6 +40,7 @@ class OnYarn:
 
     def __init__(self, surroundings: Surroundings, yarn: Yarn) -> None:
         self._work = surroundings.work
+        self._home = surroundings.spark_home
         self._yarn = yarn
         self._store = opened(yarn.reach)
         self._manager = ResourceManager.of(yarn.resource_managers, yarn.reach.access)
@@ -92,26 +96,21 @@ class ClientMode(OnYarn):
         )
 
     def conf(self, resources: Resources) -> dict[str, str]:
-        import pyspark
-
-        os.environ["SPARK_HOME"] = str(self._yarn.spark_home or Path(pyspark.__file__).parent)
+        os.environ["SPARK_HOME"] = str(self._home or own_home())
         submit(f"-Dlog4j2.configurationFile={log4j(self._work).as_uri()}")
         self._store.write(f"{self._logs()}/.kept", b"")  # Spark wants the directory to be there
-        self._submission.watch()
-        session = os.environ.get(SESSION, "")
+        self._submission.watch(gone=_kill_driver)
         return {
-            **spark_conf.on_yarn(resources, self._yarn, tag=self._submission.tag),
+            **spark_conf.on_yarn(resources, self._yarn, tag=self._submission.tag, session=os.environ.get(SESSION, "")),
             "spark.master": "yarn",
             "spark.submit.deployMode": "client",
             "spark.eventLog.dir": f"{self._store.url}/{self._logs()}",
             "spark.local.dir": str(self._work / "local"),
-            f"spark.executorEnv.{SESSION}": session,
-            f"spark.yarn.appMasterEnv.{SESSION}": session,
         }
 
     def refused(self, message: str) -> TrialError:
-        if self._submission.refused:
-            return TrialError(self._submission.refused)
+        if self._submission.lost:
+            return TrialError(self._submission.lost)
         try:
             application = self._submission.application()
         except YarnstickError as error:
@@ -126,11 +125,16 @@ class ClientMode(OnYarn):
 
     def stop(self, session: Any, gateway: Any) -> None:
         try:
-            session.stop()
-            gateway.shutdown()
+            if self._submission.lost is None:
+                session.stop()
+                gateway.shutdown()
         finally:
             self._submission.end()
-            self._store.remove(self._folder)
+            with suppress(YarnstickError):  # the next run collects it
+                opened(replace(self._yarn.reach, retry_seconds=0)).remove(self._folder)
+
+    def lost(self) -> str | None:
+        return self._submission.lost
 
     def _logs(self) -> str:
         return f"{self._folder}/{EVENT_LOGS}"
@@ -148,5 +152,18 @@ class ClusterMode(OnYarn):
     def stop(self, session: Any, gateway: Any) -> None:
         session.stop()
 
+    def lost(self) -> str | None:
+        """Who asked for us sees it; we end with the application."""
+        return None
+
     def _logs(self) -> str:
         return f"{self._yarn.folder}/{EVENT_LOGS}"
+
+
+def _kill_driver() -> None:
+    """The JVM would wait for its application much longer than anybody else does."""
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway
+    if gateway is not None:
+        gateway.proc.kill()

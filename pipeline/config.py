@@ -329,7 +329,7 @@ def _item(key: str, item: Any, given: Given) -> Any:
         return None
     if key == "datasets" and isinstance(item, str):
         kind, _, path = item.partition(":")
-        if kind in ("csv", "parquet") and path:
+        if kind in ("csv", "parquet") and path and not is_on_hdfs(path):
             return f"{kind}:{_path(path, given)}"
     return item
 

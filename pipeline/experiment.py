@@ -24,6 +24,7 @@ from models.outcome import Outcome
 from models.probes import Peak, cpu_name, memory_mib, peak_keys, usable_cores
 from models.protocol import Surroundings, Yarn
 from models.run import Event, Session
+from models.spark_home import checked_home
 from models.spec import TrialSpec
 from pipeline.budget import Budget
 from pipeline.config import read_settings_json
@@ -134,6 +135,7 @@ class Experiment:
     def launcher(self) -> Launcher:
         """Made when the first trial is due: only then all data is packed."""
         main = self.settings.main
+        home = self.settings.spark.home and checked_home(self.settings.spark.home)
         begun = self.begin()
         session = Session(
             run_id=self.run_id,
@@ -142,14 +144,18 @@ class Experiment:
             commit=begun.commit,
             session=self.settings.profile.session,
             noisy_cores=main.noisy_share * self.limits.cores,
+            quiet_share=main.noisy_share,
+            quiet_seconds=self.settings.hadoop.quiet_seconds,
             datasets={slug: open_dataset(self.store, slug, each.name) for slug, each in self.sources.items()},
             surroundings=Surroundings(
                 work=main.cache,
                 data_url=self.store.url,
                 spark_conf=self.settings.spark.conf,
                 archives=main.cache,
-                class_archives=class_archives(main.cache),
+                # Made of the classes of PySpark's own.
+                class_archives={} if home else class_archives(main.cache),
                 yarn=self._yarn(),
+                spark_home=home,
             ),
             parent=os.getpid(),
             peaks=self._peaks(),
@@ -159,10 +165,16 @@ class Experiment:
             shares_sessions=self.settings.profile.session == "shared",
             work=main.cache / "work",
             invocation=self.invocation,
-            listener=lambda event: self.listener(event),
+            listener=self._hear,
         )
         atexit.register(made.abort)  # where an error ended the run before its last trial
         return made
+
+    def _hear(self, event: Event) -> None:
+        if event.kind == "waits":
+            log.info("%s", event.note)
+        else:
+            self.listener(event)
 
     def _yarn(self) -> Yarn | None:
         """What lies in the way of a session on YARN is found before the first trial."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 
@@ -20,9 +20,11 @@ from models.outcome import EVENT_LOGS, LOG, Outcome
 from models.protocol import Surroundings
 from models.record import EpochRecord
 from models.run import Event, Session, base_record, decode_event, encode_session
+from models.spark_home import python_path
 from models.spec import TrialSpec
 from store.local import LocalStore
 from store.publish import temporary_name
+from yarn.crowding import Crowding
 
 POLL_SECONDS = 0.1
 STOP_SECONDS = 20.0
@@ -151,12 +153,28 @@ class Launcher:
                     outcome=outcome,
                     reason=ended.reason,
                     noisy=ended.noisy,
+                    noise=ended.noise,
                     other_load=ended.other_load,
                     stopped_early=stopped_early,
+                    **_others(ended.crowding),
                 )
                 for record in records
             ),
+            noise=ended.noise,
+            crowding=ended.crowding,
         )
+
+
+def _others(crowding: Crowding | None) -> dict[str, Any]:
+    """What the records of a trial on YARN say of those who were there too."""
+    if crowding is None:
+        return {}
+    return {
+        "others_vcores_before": crowding.vcores.before,
+        "others_vcores": crowding.vcores.mean,
+        "nodes_vcores": crowding.nodes_vcores,
+        "queue_used_by_others": crowding.queue.mean if crowding.queue else None,
+    }
 
 
 class _Child:
@@ -178,7 +196,9 @@ class _Child:
         self._rest = b""
         self._log = self._folder / "log.txt"
         # Ours come first: a models.py of the user's own must not hide them. Then what a user's own network is found in.
-        path = os.pathsep.join(filter(None, [str(TOP), os.environ.get("PYTHONPATH", ""), str(Path.cwd())]))
+        home = surroundings.spark_home
+        of_spark = python_path(home) if home else []
+        path = os.pathsep.join(filter(None, [str(TOP), *of_spark, os.environ.get("PYTHONPATH", ""), str(Path.cwd())]))
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", module, str(self._folder / "specs.jsonl"), str(events)],
@@ -186,7 +206,7 @@ class _Child:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                env={**os.environ, "PYTHONPATH": path},
+                env={**os.environ, "PYTHONPATH": path, **({"SPARK_HOME": str(home)} if home else {})},
             )
 
     def give(self, spec: TrialSpec) -> None:

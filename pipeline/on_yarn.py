@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import tempfile
 import zipfile
 from pathlib import Path
 
 from models.protocol import Yarn
+from models.spark_home import own_home
 from pipeline.opening import node_python, open_resource_manager, reach
 from pipeline.plan import Room
 from pipeline.settings import Settings
@@ -35,13 +35,12 @@ def prepared(settings: Settings, store: Store, *, folder: str) -> Yarn:
     return Yarn(
         reach=reached,
         folder=folder,
-        jars=published_jars(store, _home(settings), cache=settings.main.cache),
+        jars=published_jars(store, settings.spark.home or own_home(), cache=settings.main.cache),
         queue=settings.hadoop.queue,
         resource_managers=settings.hadoop.resource_managers,
         accepted_seconds=settings.hadoop.accepted_seconds,
         python=node_python(settings),
         shipped=shipped(settings),
-        spark_home=settings.spark.home,
     )
 
 
@@ -83,11 +82,3 @@ def published_jars(store: Store, home: Path, *, cache: Path) -> str:
                 archive.write(jar, jar.name)
         whole.seek(0)
         return publish_once(store, path, name=JARS, source=whole, what=f"Spark's {len(jars)} jars")
-
-
-def _home(settings: Settings) -> Path:
-    if settings.spark.home is not None:
-        return settings.spark.home
-    import pyspark
-
-    return Path(os.path.dirname(pyspark.__file__))

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pipeline.settings import Settings
-from store.opening import Reach, opened
+from store.opening import Reach, opened, opened_on_hdfs
 from store.protocol import Store
 from yarn.shipped import PYTHON
 
 if TYPE_CHECKING:
+    from store.webhdfs import WebHdfsStore
     from yarn.resource_manager import ResourceManager
 
 SHIPPED_PYTHON = f"{PYTHON}/bin/python"  # where python_archive is unpacked on the nodes
@@ -39,7 +40,7 @@ def reach(settings: Settings, *, retry_seconds: float | None = None) -> Reach:
     )
 
 
-def open_elsewhere(settings: Settings, address: str) -> tuple[Store, str]:
+def open_elsewhere(settings: Settings, address: str) -> tuple[WebHdfsStore, str]:
     """The whole HDFS that an address is on, and the path there: as whom, and how, is as with the store."""
     parts, own = urlsplit(address), urlsplit(settings.store.url)
     is_same = (parts.scheme, parts.netloc) == (own.scheme, own.netloc)
@@ -48,7 +49,7 @@ def open_elsewhere(settings: Settings, address: str) -> tuple[Store, str]:
         url=f"{parts.scheme}://{parts.netloc}",
         namenodes=settings.store.namenodes if is_same else (),
     )
-    return opened(elsewhere), parts.path.strip("/")
+    return opened_on_hdfs(elsewhere), parts.path.strip("/")
 
 
 def open_resource_manager(settings: Settings, *, retry_seconds: float | None = None) -> ResourceManager:

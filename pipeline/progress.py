@@ -8,6 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from models.noise import told
 from models.spec import TrialSpec
 from store.errors import YarnstickError
 
@@ -96,8 +97,7 @@ class Progress:
         if event.outcome != "ok":
             return f"{event.outcome}: {event.reason}"
         after = self._seconds[1:] or self._seconds
-        noise = f", noisy: others used {event.other_load:.1f} cores" if event.noisy else ""
-        return f"{sum(after) / len(after):.3g} s an epoch{noise}"
+        return f"{sum(after) / len(after):.3g} s an epoch{_noise(event)}"
 
 
 class _Lines(logging.Handler):
@@ -107,6 +107,19 @@ class _Lines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         self._progress.say(record.getMessage())
+
+
+def _noise(event: Event) -> str:
+    if not event.noisy:
+        return ""
+    crowding = event.crowding
+    said = told(
+        event.noise,
+        other_load=event.other_load,
+        others_vcores=None if crowding is None else crowding.vcores.mean,
+        nodes_vcores=None if crowding is None else crowding.nodes_vcores,
+    )
+    return f", noisy: {said}"
 
 
 def _is_fault(record: logging.LogRecord) -> bool:

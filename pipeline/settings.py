@@ -78,6 +78,7 @@ class Hadoop(Struct, frozen=True, kw_only=True):
     python_archive: Archive
     java_archive: Archive
     accepted_seconds: Positive
+    quiet_seconds: Annotated[float, Meta(ge=0, le=86_400)]
 
 
 class Spark(Struct, frozen=True, kw_only=True):
@@ -126,6 +127,7 @@ MAY_BE_EMPTY = {"workers", "partitions", "namenodes", "resource_managers"}
 # What does not change a result may differ between two calls of one run.
 INCIDENTAL = {
     "yarnstick.hadoop.accepted_seconds",
+    "yarnstick.hadoop.quiet_seconds",
     "yarnstick.cache",
     "yarnstick.lease",
     *(f"yarnstick.store.{key}" for key in StoreSettings.__struct_fields__),

@@ -32,18 +32,22 @@ def shipped(settings: Settings) -> Shipped:
     if not given.python_archive and not given.java_archive:
         return Shipped()
     store = open_store(settings)
-    return Shipped(
-        python_archive=_address(given.python_archive, "python_archive", store),
-        java_archive=_address(given.java_archive, "java_archive", store),
-        java_inside=_java_inside(given.java_archive, settings) if given.java_archive else "",
-    )
+    inside = _java_inside(given.java_archive, settings) if given.java_archive else ""
+    python = _address(given.python_archive, "python_archive", store)
+    java = _address(given.java_archive, "java_archive", store)
+    if python and java and python.rpartition("/")[2] == java.rpartition("/")[2]:
+        raise SettingError(
+            f"yarnstick.hadoop.java_archive = {given.java_archive} and python_archive have the same file name, by "
+            f"which Spark tells archives apart; rename one of them"
+        )
+    return Shipped(python_archive=python, java_archive=java, java_inside=inside)
 
 
 def published_file(store: Store, file: Path) -> str:
     """The address of a copy on the store, which is sent only if this content was never there."""
     about = file.stat()
     digest = _digest(file, about.st_size, about.st_mtime_ns)
-    name = "archive" + next((suffix for suffix in SUFFIXES if file.name.endswith(suffix)), file.suffix)
+    name = digest[:16] + next((suffix for suffix in SUFFIXES if file.name.endswith(suffix)), file.suffix)
     with file.open("rb") as source:
         return publish_once(store, f"shipped/{digest[:16]}", name=name, source=source, what=str(file))
 

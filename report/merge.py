@@ -42,6 +42,7 @@ def records_table(outcomes: Sequence[Outcome]) -> pa.Table:
     columns["outcome"] = [outcome.outcome for outcome, _ in whole]
     columns["reason"] = [record.reason or outcome.reason for outcome, record in whole]
     columns["noisy"] = [record.noisy or outcome.noisy for outcome, record in whole]
+    columns["noise"] = [record.noise or outcome.noise for outcome, record in whole]
     columns["tainted"] = [record.tainted or outcome.outcome == "tainted" for outcome, record in whole]
     arrays = [pa.array(columns[field.name], type=field.type) for field in schema()]
     return pa.table(arrays, schema=schema())

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from models.noise import told
 from report.facts import BaselineSpec, RunFacts
 
 if TYPE_CHECKING:
@@ -192,8 +193,8 @@ def _capped(text: str) -> str:
 def _environment(attempts: pl.DataFrame, run: RunFacts) -> dict[str, Any]:
     order = attempts.select(
         "platform", "dataset", "network", "solver", "precision", "batch_size", "data_fraction", "executors", "cores",
-        "threads", "memory_mib", "trial", "attempt", "outcome", "reason", "noisy", "other_load", "ranked", "seconds",
-        "started_at",
+        "threads", "memory_mib", "trial", "attempt", "outcome", "reason", "noisy", "noise", "other_load",
+        "others_vcores", "nodes_vcores", "ranked", "seconds", "started_at",
     )  # fmt: skip
     return {
         "run_id": run.run_id,
@@ -316,4 +317,14 @@ def _lost(attempts: pl.DataFrame) -> list[dict[str, Any]]:
     import polars as pl
 
     ran = pl.col("ranked").any().over("configuration")
-    return attempts.filter(ran & ~pl.col("ranked") & (pl.col("outcome") != "unavailable")).to_dicts()
+    rows = attempts.filter(ran & ~pl.col("ranked") & (pl.col("outcome") != "unavailable")).to_dicts()
+    return [{**row, "why": _why(row)} for row in rows]
+
+
+def _why(row: dict[str, Any]) -> str:
+    if row["outcome"] != "ok":
+        return str(row["outcome"])
+    if not row["noisy"]:
+        return "a later attempt counts"
+    said = told(**{name: row[name] for name in ("noise", "other_load", "others_vcores", "nodes_vcores")})
+    return f"noisy: {said}" if said else "noisy"

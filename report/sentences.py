@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from models.noise import crowded
 from report.verdict import PLAIN, Comparison, Row, Standing, Test
 from report.words import (
     chance,
@@ -60,9 +61,12 @@ def trust(comparison: Comparison, *, run: RunFacts, attempts: pl.DataFrame) -> l
         if counts
         else ["no trial ran"]
     )
-    noisy = int(ranked["noisy"].sum())
+    loud = ranked.filter(ranked["noisy"])
     if counts:
-        parts.append(f"{noisy} of {ranked.height} noisy" if noisy else "none noisy")
+        parts.append(f"{loud.height} of {ranked.height} noisy{_crowded(loud)}" if loud.height else "none noisy")
+    repeated = mine.filter(mine["noisy"] & ~mine["counts"])
+    if repeated.height:
+        parts.append(f"{counted(repeated.height, 'noisy attempt')} repeated{_crowded(repeated)}")
     for outcome in ("failed", "diverged", "tainted"):
         mine_lost = mine.filter(mine["counts"] & (mine["outcome"] == outcome)).height
         if mine_lost:
@@ -74,6 +78,14 @@ def trust(comparison: Comparison, *, run: RunFacts, attempts: pl.DataFrame) -> l
         parts.append(share)
     parts.append(f"profile {run.profile}")
     return parts
+
+
+def _crowded(loud: pl.DataFrame) -> str:
+    """How many of them were noisy because of others' containers, apart from those whose machine was busy."""
+    number = crowded(loud["noise"].to_list())
+    if not number:
+        return ""
+    return f" ({number if number < loud.height else 'all'} because others had part of the nodes)"
 
 
 def grouped_by_status(comparison: Comparison) -> dict[str, list[str]]:

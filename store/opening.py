@@ -12,6 +12,7 @@ from store.protocol import Store
 
 if TYPE_CHECKING:
     from store.namenodes import Access
+    from store.webhdfs import WebHdfsStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +50,10 @@ def opened(reach: Reach) -> Store:
     """Asks nobody anything yet."""
     if not reach.is_on_hdfs:
         return LocalStore(Path(unquote(urlsplit(reach.url).path)))
+    return opened_on_hdfs(reach)
+
+
+def opened_on_hdfs(reach: Reach) -> WebHdfsStore:
     from store.addresses import place_of
     from store.webhdfs import WebHdfsStore
 

@@ -30,7 +30,7 @@ THERE_ALREADY = "FileAlreadyExistsException"
 T = TypeVar("T")
 
 
-class _Status(msgspec.Struct, rename={"id": "fileId", "name": "pathSuffix", "modified_ms": "modificationTime"}):
+class Status(msgspec.Struct, rename={"id": "fileId", "name": "pathSuffix", "modified_ms": "modificationTime"}):
     """One entry of WebHDFS's listings. The id is the NameNode's own, and a rename keeps it."""
 
     id: int
@@ -45,11 +45,11 @@ class _Status(msgspec.Struct, rename={"id": "fileId", "name": "pathSuffix", "mod
 
 
 class _One(msgspec.Struct):
-    FileStatus: _Status
+    FileStatus: Status
 
 
 class _Statuses(msgspec.Struct):
-    FileStatus: list[_Status]
+    FileStatus: list[Status]
 
 
 class _Listing(msgspec.Struct):
@@ -59,7 +59,7 @@ class _Listing(msgspec.Struct):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
     path: str
-    status: _Status
+    status: Status
 
 
 class WebHdfsStore:
@@ -76,12 +76,37 @@ class WebHdfsStore:
     def list(self, path: str) -> list[Entry]:
         return [
             Entry(name=each.name, bytes=each.length, is_directory=each.is_directory)
-            for each in self._listed(path)
+            for each in self.statuses(path)
             if not each.name.startswith(".")
         ]
 
+    def statuses(self, path: str) -> Sequence[Status]:
+        """Of all that lies in a directory, hidden things too, by one request however many there are."""
+        absolute = self._path(path)
+        try:
+            content = self._call(lambda attempt: attempt.client._list_status(absolute).content, path, "listed")
+        except Refusal as refusal:
+            if refusal.failure.name == NOT_THERE:
+                return []
+            raise
+        statuses = self._decoded(content, path, _Listing).FileStatuses.FileStatus
+        if len(statuses) == 1 and not statuses[0].name:
+            raise StoreError(f"{self.url}/{path} cannot be listed: it is a file")
+        return sorted(statuses, key=lambda status: status.name)
+
+    def status(self, path: str) -> Status | None:
+        """Of what lies there: more than `Entry` has. None where there is nothing."""
+        absolute = self._path(path)
+        try:
+            content = self._call(lambda attempt: attempt.client._get_file_status(absolute).content, path, "read")
+        except Refusal as refusal:
+            if refusal.failure.name == NOT_THERE:
+                return None
+            raise
+        return self._decoded(content, path, _One).FileStatus
+
     def exists(self, path: str) -> bool:
-        return self._status(path) is not None
+        return self.status(path) is not None
 
     def read(self, path: str) -> bytes:
         with self.open(path) as file:
@@ -97,7 +122,7 @@ class WebHdfsStore:
 
     def tail(self, path: str, start: int) -> bytes:
         """The NameNode knows only the whole blocks of a file that is not closed; a DataNode tells the rest."""
-        absolute, status = self._path(path), self._status(path)
+        absolute, status = self._path(path), self.status(path)
         if status is None:
             raise StoreError(f"{self.url}/{path} is not there")
         # An offset at or beyond the whole blocks is refused, unless there is none yet.
@@ -112,7 +137,7 @@ class WebHdfsStore:
 
     def create(self, path: str) -> BinaryIO:
         absolute = self._path(path)
-        if self._status(path) is not None:
+        if self.status(path) is not None:
             raise StoreError(f"{self.url}/{path} cannot be written: it is there already")
         try:
             self._cache.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -143,7 +168,7 @@ class WebHdfsStore:
         absolute = self._path(path)
         # A removal whose answer was lost is repeated only while the same thing lies there.
         is_ours_alone = path.rpartition("/")[2].startswith(TEMPORARY)
-        there = None if is_ours_alone else self._status(path)
+        there = None if is_ours_alone else self.status(path)
         if there is None and not is_ours_alone:
             return
 
@@ -154,7 +179,7 @@ class WebHdfsStore:
         self._call(removed, path, "removed")
 
     def local(self, path: str) -> Path:
-        status = self._status(path)
+        status = self.status(path)
         if status is None:
             raise StoreError(f"{self.url}/{path} is not there")
         files = list(self._files(path)) if status.is_directory else [_Found(path=path, status=status)]
@@ -209,7 +234,7 @@ class WebHdfsStore:
     def _rename(self, source: str, target: str, *, option: str) -> bool:
         """Publish by one rename; False where the target is there already and stays."""
         origin, destination = self._path(source), self._path(target)
-        ours = self._status(source)
+        ours = self.status(source)
         if ours is None:
             raise StoreError(f"{self.url}/{target} cannot be published: {source} is gone; run again")
 
@@ -224,7 +249,7 @@ class WebHdfsStore:
         try:
             return self._call(renamed, target, "published")
         except Refusal as refusal:
-            there = self._status(target)
+            there = self.status(target)
             if there is not None and there.id == ours.id:
                 return True
             if there is not None and (refusal.failure.name == THERE_ALREADY or there.is_directory != ours.is_directory):
@@ -238,30 +263,6 @@ class WebHdfsStore:
             f"{self.url}/{target} cannot be published: {attempt.client.url} knows no renameoptions, like HttpFS; "
             f"set yarnstick.store.namenodes to the NameNode's own HTTP address"
         )
-
-    def _listed(self, path: str) -> Sequence[_Status]:
-        """By one request, however many there are."""
-        absolute = self._path(path)
-        try:
-            content = self._call(lambda attempt: attempt.client._list_status(absolute).content, path, "listed")
-        except Refusal as refusal:
-            if refusal.failure.name == NOT_THERE:
-                return []
-            raise
-        statuses = self._decoded(content, path, _Listing).FileStatuses.FileStatus
-        if len(statuses) == 1 and not statuses[0].name:
-            raise StoreError(f"{self.url}/{path} cannot be listed: it is a file")
-        return sorted(statuses, key=lambda status: status.name)
-
-    def _status(self, path: str) -> _Status | None:
-        absolute = self._path(path)
-        try:
-            content = self._call(lambda attempt: attempt.client._get_file_status(absolute).content, path, "read")
-        except Refusal as refusal:
-            if refusal.failure.name == NOT_THERE:
-                return None
-            raise
-        return self._decoded(content, path, _One).FileStatus
 
     def _identity(self, attempt: Attempt, absolute: str) -> int | None:
         """Of what lies there now, asked within an attempt."""
@@ -304,7 +305,7 @@ class WebHdfsStore:
         return {}
 
     def _files(self, path: str) -> Iterator[_Found]:
-        for status in self._listed(path):
+        for status in self.statuses(path):
             below = f"{path}/{status.name}"
             if status.is_directory:
                 yield from self._files(below)
@@ -313,7 +314,7 @@ class WebHdfsStore:
 
     def _temporary(self, path: str, levels: int) -> Iterator[_Found]:
         """By a request for each directory that something can be published in, not for each that was."""
-        for status in self._listed(path):
+        for status in self.statuses(path):
             below = f"{path}/{status.name}".lstrip("/")
             if status.name.startswith(TEMPORARY):
                 yield _Found(path=below, status=status)

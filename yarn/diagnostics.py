@@ -6,6 +6,9 @@ import re
 
 LONGEST = 300
 MOST_LINES = 3
+# A node without Java, one whose Java is too old for the options it is given, and one too old for the classes.
+NO_JAVA = re.compile(r"/bin/java: No such file|Could not create the Java Virtual Machine|UnsupportedClassVersionError")
+SEND_ONE = "; where nodes lack the right Java, send one along by yarnstick.hadoop.java_archive"
 # All that a NodeManager writes around the words of the program, and the ResourceManager around those.
 FORM = re.compile(
     r"(Container id|Exit code|Exception message|Shell output|Shell error output): ?$|"
@@ -21,4 +24,5 @@ def last_words(diagnostics: str) -> str:
     said = list(dict.fromkeys(line for line in lines if line and not FORM.match(line)))
     # Each attempt says it again, and what is said last tells most. Where all is form, the form has to do.
     words = " | ".join(said[-MOST_LINES:]) or " ".join(diagnostics.split())
-    return words if len(words) <= LONGEST else f"{words[: LONGEST - 3]}..."
+    shown = words if len(words) <= LONGEST else f"{words[: LONGEST - 3]}..."
+    return shown + SEND_ONE if NO_JAVA.search(diagnostics) else shown

@@ -9,8 +9,10 @@ import socket
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from store.errors import YarnstickError
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
 
 PREFIX = "yarnstick"
 POLL_SECONDS = 1.0
+RUNNING_POLL_SECONDS = 3.0
 PATIENCE_SECONDS = 5.0
+DIAGNOSTICS = 300  # characters of them
 PARENT_SECONDS = 0.5
 WAITING = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED")
 LIVING = (*WAITING, "RUNNING")
@@ -32,6 +36,11 @@ LIVING = (*WAITING, "RUNNING")
 def new_tag() -> str:
     """It tells the process that it belongs to, as temporary names do; YARN keeps tags in lower case."""
     return re.sub(r"[^a-z0-9._-]", "-", f"{PREFIX}{temporary_name()}".lower())
+
+
+def session_tag(session: str) -> str:
+    """What all applications of one session have in common, to tell them from others'."""
+    return f"{PREFIX}-session-{session}".lower()
 
 
 # Of this process, as long as somebody holds them.
@@ -55,7 +64,9 @@ class Submission:
         self.manager = ResourceManager.of(
             resource_managers, replace(access, patience=Patience(seconds=PATIENCE_SECONDS))
         )
-        self.refused: str | None = None  # why it was ended while it waited
+        self.lost: str | None = None  # why there is nothing to wait for any more
+        self._is_over = False  # for us: its end is no surprise
+        self._patience_seconds = access.patience.seconds
         self._queue = queue
         self._accepted_seconds = accepted_seconds
         _OURS.add(self)
@@ -64,12 +75,18 @@ class Submission:
         """What YARN knows of it now."""
         return next(iter(self.manager.applications(tag=self.tag)), None)
 
-    def watch(self) -> None:
-        """From now on, until it runs: after `accepted_seconds` in its queue it is killed, and `refused` says so."""
-        threading.Thread(target=self._watch, daemon=True, name="queue-watch").start()
+    def watch(self, *, gone: Callable[[], None], tells_its_end: bool = False) -> None:
+        """From now on `gone` is called as soon as there is nothing more to wait for, and `lost` says why.
+
+        That is an application that got no room within `accepted_seconds`, which is killed; one that ended before we
+        ended it, unless it `tells_its_end` by itself; and a ResourceManager that is not heard of any more.
+        """
+        watch = partial(self._watch, gone, tells_its_end=tells_its_end)
+        threading.Thread(target=watch, daemon=True, name="application-watch").start()
 
     def end(self) -> None:
         """Kill it if it still lives; where YARN does not answer there is nothing more that we could do."""
+        self._is_over = True
         with suppress(YarnstickError):
             for application in self.manager.applications(tag=self.tag, states=LIVING):
                 self.manager.kill(application.id)
@@ -87,22 +104,34 @@ class Submission:
 
         threading.Thread(target=watch, daemon=True, name="parent-watch").start()
 
-    def _watch(self) -> None:
-        deadline = time.monotonic() + self._accepted_seconds
-        while True:
-            time.sleep(POLL_SECONDS)
-            with suppress(YarnstickError):
-                application = self.application()
-                if application is not None and application.state not in WAITING:
-                    return
-                if application is not None and time.monotonic() > deadline:
-                    self.refused = (
-                        f"queue {self._queue} had no room for {application.id} within {self._accepted_seconds:g} s "
-                        f"(state {application.state}{_reason(application.diagnostics)}), and it was killed; try again "
-                        f"when the queue is empty, or set yarnstick.hadoop.queue or yarnstick.hadoop.accepted_seconds"
-                    )
-                    self.manager.kill(application.id)
-                    return
+    def _watch(self, gone: Callable[[], None], *, tells_its_end: bool) -> None:
+        began = heard = time.monotonic()
+        last: Application | None = None
+        while self.lost is None:
+            time.sleep(RUNNING_POLL_SECONDS if last and last.state == "RUNNING" else POLL_SECONDS)
+            if self._is_over:
+                return
+            try:
+                last, heard = self.application() or last, time.monotonic()
+            except YarnstickError as error:
+                if time.monotonic() - heard > self._patience_seconds:
+                    self.lost = str(error)
+                continue
+            if last is None or (last.has_ended and tells_its_end):
+                continue
+            if last.has_ended and not self._is_over:
+                said = " ".join(last.diagnostics.split())[:DIAGNOSTICS]
+                self.lost = (
+                    f"{last.id} ended as {last.final_status} before its work was done: {said or 'YARN says no more'}"
+                )
+            elif last.state in WAITING and time.monotonic() - began > self._accepted_seconds:
+                self.lost = (
+                    f"queue {self._queue} had no room for {last.id} within {self._accepted_seconds:g} s "
+                    f"(state {last.state}{_reason(last.diagnostics)}), and it was killed; try again when the queue is "
+                    f"empty, or set yarnstick.hadoop.queue or yarnstick.hadoop.accepted_seconds"
+                )
+                self.end()
+        gone()
 
 
 def end_orphans(manager: ResourceManager) -> list[str]:

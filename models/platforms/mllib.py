@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from models.dataset import Dataset
 from models.mllib_fit import Fit, disagreement, ended, epoch_spans, finished_jobs
 from models.networks import Layer, accuracy, flatten, initial_weights, unflatten
-from models.protocol import Epoch, Surroundings
+from models.protocol import Epoch, Surroundings, TaintedError
 from models.spark_application import SparkApplication
 from models.spec import FULL_BATCH_SOLVERS, TrialSpec
 
@@ -49,11 +49,17 @@ class MLlib:
         application = self._start(spec)
         context = application.session.sparkContext
         context.setJobGroup(spec.slug, "yarnstick")
-        began = time.perf_counter()
-        rows = _rows(application, application.master.rows(spec, data))
-        prepared_seconds = time.perf_counter() - began
-        fit = self._fit(spec, data, rows)
-        jobs, seen = finished_jobs(application.log(), spec, fit)
+        try:
+            began = time.perf_counter()
+            rows = _rows(application, application.master.rows(spec, data))
+            prepared_seconds = time.perf_counter() - began
+            fit = self._fit(spec, data, rows)
+            jobs, seen = finished_jobs(application.log(), spec, fit)
+        except Exception:
+            if why := application.master.lost():
+                self.close()
+                raise TaintedError(why) from None
+            raise
         passes = [job for job in jobs if job.is_pass]
         # Before its first pass a fit reads the rows, stacks them to blocks and caches those.
         load_seconds = prepared_seconds + sum(ended(job) - job.began for job in jobs if not job.is_pass)
@@ -80,6 +86,7 @@ class MLlib:
                 granted_executors=executors,
                 granted_cores=cores,
                 blas=application.blas(),
+                versions=application.versions(),
                 note=note,
                 tainted=f"executor {lost[0]} was lost" if (lost := seen.lost_executors) else None,
             )

@@ -8,7 +8,6 @@ import itertools
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, cast
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from mapreduce.ahead import ahead
 from mapreduce.rows import LARGEST_LABEL, WHOLE, Batch, Declared, Origin, quote, read_batches, scan, width
 from pipeline.datasets.own_files import OwnFiles, Scan
+from pipeline.datasets.own_places import OwnFile
 from store.errors import DataError
 
 GZIP = b"\x1f\x8b"
@@ -26,7 +26,7 @@ class CsvFiles(OwnFiles):
     kind = "csv"
     undeclared = frozenset({"longest_line_bytes"})
 
-    def _lines(self, files: list[Path], found: Scan, is_chosen: NDArray[np.bool_]) -> Generator[bytes, None, int]:
+    def _lines(self, files: list[OwnFile], found: Scan, is_chosen: NDArray[np.bool_]) -> Generator[bytes, None, int]:
         codes = {text.encode(): b"%d" % code for code, text in enumerate(found.labels)} if found.labels else None
         start = 0
         for batch in self._batches(files):
@@ -59,7 +59,7 @@ class CsvFiles(OwnFiles):
             features, _, label = line.rpartition(b",")
         return features, label
 
-    def _scan_anew(self, files: list[Path]) -> Scan:
+    def _scan_anew(self, files: list[OwnFile]) -> Scan:
         digest = hashlib.sha256()
         rows, texts, columns = 0, set[bytes](), 0
 
@@ -71,7 +71,7 @@ class CsvFiles(OwnFiles):
                 digest.update(batch.data)
                 yield batch
 
-        total = sum(file.stat().st_size for file in files)
+        total = sum(file.bytes for file in files)
         with self._progress.bytes(f"reading {self._path}", total) as advance:
             batches = self._batches(files, advance=advance)
             first = next(batches)
@@ -94,7 +94,7 @@ class CsvFiles(OwnFiles):
             self._check_classes(len(labels))
         return Scan(rows=rows, columns=columns, classes=classes, labels=labels, checksum=digest.hexdigest())
 
-    def _text_labels(self, files: list[Path], texts: set[bytes]) -> tuple[str, ...] | None:
+    def _text_labels(self, files: list[OwnFile], texts: set[bytes]) -> tuple[str, ...] | None:
         """The labels in the order of their numbers; None where they are whole numbers themselves."""
         whole = {text for text in texts if WHOLE.fullmatch(text)}
         if whole == texts:
@@ -117,13 +117,13 @@ class CsvFiles(OwnFiles):
             where, text = self._line_with(files, {text for text in texts if not _is_utf8(text)})
             raise DataError(f"{where}: the label {quote(text)} is not UTF-8") from None
 
-    def _check_whole(self, files: list[Path], texts: set[bytes], classes: int) -> None:
+    def _check_whole(self, files: list[OwnFile], texts: set[bytes], classes: int) -> None:
         outside = {text for text in texts if _whole(text) >= classes}
         if outside:
             where, text = self._line_with(files, outside)
             raise DataError(f"{where}: the label {quote(text)} {self._outside(classes)}")
 
-    def _line_with(self, files: list[Path], labels: set[bytes]) -> tuple[str, bytes]:
+    def _line_with(self, files: list[OwnFile], labels: set[bytes]) -> tuple[str, bytes]:
         """The first line that has one of these labels."""
         for batch in self._batches(files):
             for index, line in enumerate(batch.data[:-1].split(b"\n")):
@@ -132,7 +132,7 @@ class CsvFiles(OwnFiles):
                     return batch.where(index), label
         raise DataError(f"{self._path} was changed while it was read")
 
-    def _batches(self, files: list[Path], *, advance: Callable[[int], None] = lambda _: None) -> Iterator[Batch]:
+    def _batches(self, files: list[OwnFile], *, advance: Callable[[int], None] = lambda _: None) -> Iterator[Batch]:
         """All lines of all files but their headers."""
         for path in files:
             with _opened(path, advance) as file:
@@ -150,10 +150,10 @@ class CsvFiles(OwnFiles):
 
 
 @contextmanager
-def _opened(path: Path, advance: Callable[[int], None]) -> Iterator[IO[bytes]]:
+def _opened(path: OwnFile, advance: Callable[[int], None]) -> Iterator[IO[bytes]]:
     """A file, unpacked if it is gzip. Damage shows while it is read, in the body of the `with`."""
     try:
-        with path.open("rb") as file:
+        with path.open() as file:
             counted = _Counted(file, advance)
             if file.peek(2)[:2] == GZIP:
                 with gzip.GzipFile(fileobj=cast(IO[bytes], counted)) as unpacked:

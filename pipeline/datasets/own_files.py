@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
-from pathlib import Path
 from typing import ClassVar
 
 import msgspec
@@ -15,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from pipeline.datasets.own_places import OwnFile, own_place
 from pipeline.datasets.progress import Progress
 from pipeline.datasets.sources import Description, Split
 from pipeline.settings import Settings
@@ -42,8 +41,10 @@ class OwnFiles(ABC):
     def __init__(self, path: str, settings: Settings, *, progress: Progress) -> None:
         self.name = f"{self.kind}:{path}"
         self._path = path
+        self._place = own_place(path, settings)
         self._csv = settings.csv
         self._cache = LocalStore(settings.main.cache)
+        self._scratch = settings.main.cache
         self._progress = progress
         self._label_first = settings.csv.label == "first"
 
@@ -63,9 +64,9 @@ class OwnFiles(ABC):
             labels=found.labels,
         )
 
-    def fetch(self) -> Path:
+    def fetch(self) -> str:
         self.description()
-        return Path(self._path)
+        return self._path
 
     def rows(self, split: Split) -> Iterator[bytes]:
         files = self._files()
@@ -75,15 +76,15 @@ class OwnFiles(ABC):
         if split == "train":
             is_chosen = ~is_chosen
         read = yield from self._lines(files, found, is_chosen)
-        if read != found.rows or _state(files) != state:
+        if read != found.rows or _state(self._files()) != state:
             raise DataError(f"{self._path} was changed while it was read")
 
     @abstractmethod
-    def _lines(self, files: list[Path], found: Scan, is_chosen: NDArray[np.bool_]) -> Generator[bytes, None, int]:
+    def _lines(self, files: list[OwnFile], found: Scan, is_chosen: NDArray[np.bool_]) -> Generator[bytes, None, int]:
         """The lines of the chosen rows, in batches; how many rows there were in all."""
 
     @abstractmethod
-    def _scan_anew(self, files: list[Path]) -> Scan:
+    def _scan_anew(self, files: list[OwnFile]) -> Scan:
         """Check every row."""
 
     def _test_rows(self, rows: int) -> int:
@@ -96,17 +97,10 @@ class OwnFiles(ABC):
         is_test[np.random.default_rng(self._csv.split_seed).permutation(rows)[: self._test_rows(rows)]] = True
         return is_test
 
-    def _files(self) -> list[Path]:
-        path = Path(self._path)
-        if path.is_dir():
-            files = sorted(each for each in path.iterdir() if each.is_file() and each.name[0] not in "._")
-        else:
-            files = [path] if path.is_file() else sorted(Path(each) for each in glob.glob(self._path))
-        if not files:
-            raise DataError(f"{self._path}: {'the directory holds no file' if path.is_dir() else 'no such file'}")
-        return files
+    def _files(self) -> list[OwnFile]:
+        return self._place.files()
 
-    def _scan(self, files: list[Path]) -> Scan:
+    def _scan(self, files: list[OwnFile]) -> Scan:
         """The pass over the files, or what it found before in the same files under the same declaration."""
         key = json.dumps([SCAN, _state(files), msgspec.structs.asdict(self._csv)], sort_keys=True)
         place = f"{self.kind}/{hashlib.sha256(key.encode('utf-8', 'surrogateescape')).hexdigest()}.json"
@@ -140,6 +134,5 @@ class OwnFiles(ABC):
         return f"is outside 0..{classes - 1} ({reason})"
 
 
-def _state(files: list[Path]) -> list[tuple[str, int, int]]:
-    """What changes when somebody writes to the files."""
-    return [(str(file.absolute()), file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+def _state(files: list[OwnFile]) -> list[tuple[str | int, ...]]:
+    return [file.state for file in files]

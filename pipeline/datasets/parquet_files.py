@@ -8,7 +8,6 @@ import math
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from mapreduce.rows import LARGEST_LABEL
 from pipeline.datasets.own_files import OwnFiles, Scan
+from pipeline.datasets.own_places import OwnFile
 from pipeline.datasets.progress import Advance
 from store.errors import DataError
 
@@ -31,7 +31,7 @@ WITHOUT_HEADER = pyarrow.csv.WriteOptions(include_header=False, quoting_style="n
 class Part:
     """Some rows of a file: the features in their order, the label, and the number of the first row from 1."""
 
-    path: Path
+    path: OwnFile
     row: int
     features: list[pa.Array]
     names: list[str]
@@ -43,7 +43,7 @@ class ParquetFiles(OwnFiles):
     kind = "parquet"
     undeclared = frozenset({"longest_line_bytes", "header"})
 
-    def _lines(self, files: list[Path], found: Scan, is_chosen: NDArray[np.bool_]) -> Generator[bytes, None, int]:
+    def _lines(self, files: list[OwnFile], found: Scan, is_chosen: NDArray[np.bool_]) -> Generator[bytes, None, int]:
         start = 0
         for part in self._parts(files):
             chosen = is_chosen[start : start + len(part.label)]
@@ -60,9 +60,9 @@ class ParquetFiles(OwnFiles):
                 yield text.getvalue()
         return start
 
-    def _scan_anew(self, files: list[Path]) -> Scan:
+    def _scan_anew(self, files: list[OwnFile]) -> Scan:
         rows, columns, labels = 0, 0, set[str | int]()
-        with self._progress.bytes(f"reading {self._path}", sum(file.stat().st_size for file in files)) as advance:
+        with self._progress.bytes(f"reading {self._path}", sum(file.bytes for file in files)) as advance:
             for part in self._parts(files, advance=advance):
                 rows += len(part.label)
                 columns = len(part.features)
@@ -85,7 +85,7 @@ class ParquetFiles(OwnFiles):
             checksum=_checksum(files),
         )
 
-    def _first_outside(self, files: list[Path], outside: set[int], classes: int) -> str:
+    def _first_outside(self, files: list[OwnFile], outside: set[int], classes: int) -> str:
         for part in self._parts(files):
             found = pc.index_in(part.label, value_set=pa.array(sorted(outside), part.label.type)).is_valid()
             row = found.index(True).as_py()
@@ -117,11 +117,15 @@ class ParquetFiles(OwnFiles):
         limit = f"below the minimum of {low:g}" if cell < low else f"above the maximum of {high:g}"
         raise DataError(f"{where} holds {cell}, {limit}")
 
-    def _parts(self, files: list[Path], *, advance: Advance = lambda _: None) -> Iterator[Part]:
+    def _parts(self, files: list[OwnFile], *, advance: Advance = lambda _: None) -> Iterator[Part]:
         """All rows of all files; their columns are the same by name, and are checked to be numbers and a label."""
-        first: tuple[Path, list[str], bool] | None = None
+        first: tuple[OwnFile, list[str], bool] | None = None
         for path in files:
-            with _damage(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+            with (
+                _damage(path),
+                path.seekable(self._scratch) as opened,
+                pq.ParquetFile(opened, page_checksum_verification=True) as file,
+            ):
                 schema = file.schema_arrow
                 names = list(schema.names)
                 label = 0 if self._label_first else len(names) - 1
@@ -146,9 +150,9 @@ class ParquetFiles(OwnFiles):
                     )
                     row += len(part.label)
                     yield part
-                advance(path.stat().st_size)
+                advance(path.bytes)
 
-    def _check_schema(self, path: Path, schema: pa.Schema, label: int) -> None:
+    def _check_schema(self, path: OwnFile, schema: pa.Schema, label: int) -> None:
         if len(schema) < 2:
             raise DataError(f"{path} has {len(schema)} columns, but at least two are needed: a feature and the label")
         for index, field in enumerate(schema):
@@ -209,16 +213,16 @@ def _exact(column: pa.Array) -> pa.Array:
     return column if pa.types.is_integer(column.type) else column.cast(pa.float64())
 
 
-def _checksum(files: list[Path]) -> str:
+def _checksum(files: list[OwnFile]) -> str:
     digest = hashlib.sha256()
     for path in files:
-        with path.open("rb") as file:
+        with path.open() as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
 
 
 @contextmanager
-def _damage(path: Path) -> Iterator[None]:
+def _damage(path: OwnFile) -> Iterator[None]:
     try:
         yield
     except UnicodeDecodeError:

@@ -43,7 +43,7 @@ class Source(Protocol):
         """The settings that the rows depend on."""
         ...
 
-    def fetch(self) -> Path | None:
+    def fetch(self) -> Path | str | None:
         """Have all of it here, checked; where that is, if it is anywhere."""
         ...
 

@@ -135,7 +135,7 @@ def test_a_job_runs_on_the_java_and_python_that_are_sent(
 
 
 def test_without_an_archive_a_node_without_java_is_told(settings: Callable[..., Settings]) -> None:
-    with pytest.raises(TrialError, match=rf"application_\d+_\d+ .*{NOWHERE}/bin/java.*yarn logs"):
+    with pytest.raises(TrialError, match=rf"application_\d+_\d+ .*{NOWHERE}/bin/java.*java_archive.*yarn logs"):
         told_by_a_job(settings(), *of_all_containers("JAVA_HOME", NOWHERE, kinds=JOB))
 
 
@@ -194,12 +194,27 @@ def test_executors_run_on_the_java_and_python_that_are_sent(
         f"hadoop.python_archive={python_archive}",
         conf={"spark.executorEnv.PATH": poor_path, "spark.yarn.appMasterEnv.PATH": poor_path},
     )
-    assert told["java"].endswith("/java/jdk-small")
-    assert "/container_" in told["java"]
+    assert told["java"].endswith("/jdk-small")  # Java tells where it really lies, in YARN's cache
+    assert "/filecache/" in told["java"]
     prefix, version, path, here = told["python"]
     assert (version, path) == (sys.version.split()[0], poor_path)
     assert Path(prefix).name == "environment"
     assert "/filecache/" in prefix or prefix.startswith(here)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("spark.yarn.appMasterEnv", f"{NOWHERE}/bin/java.*yarnstick.hadoop.java_archive"),
+        ("spark.executorEnv", "Max number of executor failures"),  # Spark keeps their words in its own log
+    ],
+)
+def test_without_an_archive_spark_fails_with_a_sentence(
+    settings: Callable[..., Settings], tmp_path: Path, kind: str, said: str
+) -> None:
+    settings()
+    with pytest.raises(AssertionError, match=rf"TrialError: application_\d+_\d+ .*{said}.*yarn logs"):
+        told_by_spark(tmp_path, conf={f"{kind}.JAVA_HOME": NOWHERE})
 
 
 def test_a_file_goes_to_the_store_once(settings: Callable[..., Settings], tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def explain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         command.chmod(0o755)
         told = Told(listener=lambda told: None, application=application, last_lines=deque(lines))
         cluster: Any = SimpleNamespace(command=tmp_path / "hadoop")
-        submission: Any = SimpleNamespace(refused=None, application=lambda: None)
+        submission: Any = SimpleNamespace(lost=None, application=lambda: None)
         return why(told, cluster=cluster, submission=submission, store=LocalStore(tmp_path / "store"))
 
     return explained

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from itertools import pairwise
@@ -13,7 +14,19 @@ import pytest
 from models.outcome import Outcome
 from report.merge import merged_files, records_table
 from report.page import FITS, report_files
-from tests.report.made import BASELINE, QUICK, RUN, Made, ended, mllib, outcomes, timelines, torch, with_records
+from tests.report.made import (
+    BASELINE,
+    QUICK,
+    RUN,
+    Made,
+    ended,
+    mllib,
+    outcome,
+    outcomes,
+    timelines,
+    torch,
+    with_records,
+)
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -225,6 +238,17 @@ def test_of_many_trials_those_to_look_at_are_shown() -> None:
     page = files(found)["report.html"].decode()
     assert "1 of them was noisy; 400 of 500 shown." in page
     assert "<td>noisy</td>" in page
+
+
+def test_an_attempt_that_others_on_the_nodes_disturbed_says_what_they_had() -> None:
+    first, last = (outcome(mllib(2, 1, 2.1), attempt=attempt, position=attempt) for attempt in (1, 2))
+    crowded = with_records(first, noise="cluster", others_vcores=2.5, nodes_vcores=12.0)
+    found = files([replace(crowded, noisy=True), last])
+    assert "repeated, noisy: others had 2.5 of 12 vcores of its nodes</li>" in found["report.html"].decode()
+    [order, _] = json.loads(found["environment.json"])["trial_order"]
+    assert (order["noise"], order["others_vcores"], order["nodes_vcores"]) == ("cluster", 2.5, 12.0)
+    older = files([replace(first, noisy=True), last])["report.html"].decode()
+    assert "repeated, noisy: others used 0.0 cores</li>" in older
 
 
 def _light(colour: str) -> int:

@@ -14,7 +14,7 @@ from scipy import stats
 from models.outcome import Outcome
 from report.merge import records_table
 from report.page import first_lines, report_files, summary
-from tests.report.made import BASELINE, QUICK, RUN, Made, ended, mllib, outcomes, torch
+from tests.report.made import BASELINE, QUICK, RUN, Made, ended, mllib, outcome, outcomes, torch
 from tests.report.test_comparison import times
 
 
@@ -235,6 +235,34 @@ def test_noise_failures_and_unfinished_runs_are_said() -> None:
     lines = first_lines(records_table(run), run=facts, baseline=BASELINE)
     assert "5 of 14 noisy. 1 trial failed." in lines[-2]
     assert lines[-1] == "The run is not finished: 21 of 40 trials so far."
+
+
+def test_trials_that_others_on_the_nodes_disturbed_are_told_apart_from_those_on_a_busy_machine() -> None:
+    def loud(noise: str, **more: int) -> str:
+        run = outcomes([torch(1, 0.52), mllib(2, 1, 2.1)])
+        mine = [n for n, each in enumerate(run) if each.spec.platform == "mllib"]
+        for n in mine[: more.get("of", 3)]:
+            run[n] = replace(run[n], noisy=True, noise=noise)
+        return first_lines(records_table(run), run=RUN, baseline=BASELINE)[-1]
+
+    assert "6 in all. 3 of 6 noisy. " in loud("load")
+    assert "6 in all. 3 of 6 noisy (all because others had part of the nodes). " in loud("cluster")
+    assert "6 in all. 1 of 6 noisy (all because others had part of the nodes). " in loud("load and cluster", of=1)
+    run = outcomes([torch(1, 0.52), mllib(2, 1, 2.1)])
+    run = [replace(each, noisy=True, noise="cluster" if each.spec.platform == "mllib" else "load") for each in run]
+    assert (
+        "6 of 6 noisy (3 because others had part of the nodes). "
+        in first_lines(records_table(run), run=RUN, baseline=BASELINE)[-1]
+    )
+
+
+def test_repeated_attempts_are_counted_too() -> None:
+    run = outcomes([mllib(2, 1, 2.1)])
+    again = [outcome(mllib(2, 1, 2.1), trial=n, attempt=2, position=10 + n) for n in (1, 2)]
+    run = [replace(each, noisy=True, noise="cluster" if each.spec.trial == 1 else "load") for each in run[:3]]
+    said = first_lines(records_table([*run, *again]), run=RUN, baseline=BASELINE)[-1]
+    assert "1 of 3 noisy" in said
+    assert "2 noisy attempts repeated (1 because others had part of the nodes)" in said
 
 
 def test_nothing_is_false_more_often_than_stated() -> None:

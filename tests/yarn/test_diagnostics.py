@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from yarn.diagnostics import LONGEST, last_words
+from yarn.diagnostics import LONGEST, SEND_ONE, last_words
 
 NO_JAVA = """Application application_1795021969190_0009 failed 2 times due to AM Container for \
 appattempt_1795021969190_0009_000002 exited with  exitCode: 127
@@ -45,7 +45,7 @@ to logs of each attempt.
 @pytest.mark.parametrize(
     ("diagnostics", "expected"),
     [
-        (NO_JAVA, "/bin/bash: line 1: /nowhere/bin/java: No such file or directory"),
+        (NO_JAVA, f"/bin/bash: line 1: /nowhere/bin/java: No such file or directory{SEND_ONE}"),
         (NO_SETSID, "/local/default_container_executor_session.sh: line 5: exec: setsid: not found"),
         ("", ""),
         ("Application killed by user.", "Application killed by user."),

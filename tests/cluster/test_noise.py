@@ -1,0 +1,134 @@
+"""Others on a real YARN: a trial among them is flagged, repeated and told, one that is alone is not."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster.lifecycle import Cluster
+from models.outcome import Outcome
+from pipeline.config import read_settings
+from pipeline.opening import open_resource_manager, open_store
+from store.protocol import Store
+from tests.cluster.test_resource_manager import submitted, until
+from tests.pipeline.place import Place
+from yarn.resource_manager import ResourceManager
+from yarn.submission import LIVING
+
+SECONDS = 300.0
+# An executor of 2 cores on each of two nodes with 3: wherever the other application is, it is with one of them.
+SETTINGS = """
+[yarnstick]
+noisy_share = 0.15
+noisy_repeats = 1
+probe_seconds = 0
+lease = lease.lock
+
+[yarnstick.store]
+url = {url}
+security = insecure
+
+[yarnstick.mapreduce]
+runner = inline
+
+[yarnstick.spark]
+master = yarn
+
+[core]
+local_scheduler = true
+
+[profile.tiny]
+datasets = synthetic:600x20x3
+networks = mlp:*-8-*
+platforms = mllib
+executors = 2
+cores = 2
+memory_mib = 700
+partitions = 4
+fractions = 1.0
+epochs = 3
+trials = 1
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    environment = {key: value for key, value in cluster.environment().items() if key != "LUIGI_CONFIG_PATH"}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("LUIGI_CONFIG_PATH", raising=False)
+    place = Place(tmp_path / "place", SETTINGS.format(url=f"{environment['YARNSTICK_STORE']}-noise"))
+    monkeypatch.chdir(place.folder)
+    yield place
+    store = open_store(read_settings("tiny"))
+    for name in ("runs", "data"):
+        store.remove(name)
+
+
+@pytest.fixture
+def manager(place: Place) -> ResourceManager:
+    """Of a cluster on which nothing of an earlier test is left."""
+    manager = open_resource_manager(read_settings("tiny"))
+    until(lambda: not manager.applications(states=LIVING))
+    return manager
+
+
+def outcomes(store: Store) -> list[Outcome]:
+    path = "runs/R/trials"
+    names = sorted(entry.name for entry in store.list(path))
+    return [Outcome.decode(store.read(f"{path}/{name}/outcome.json")) for name in names]
+
+
+def run(place: Place, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A driver on a node takes its time to start."""
+    process = place.start("run", "--profile", "tiny", "--run-id", "R", *arguments)
+    output, errors = process.communicate(timeout=SECONDS)
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+
+def test_a_trial_among_others_is_flagged_repeated_and_told(place: Place, manager: ResourceManager) -> None:
+    other = submitted(manager, queue="default")
+    until(lambda: manager.application(other).allocated_vcores == 1)
+    try:
+        done = run(place, "--set", "hadoop.quiet_seconds=3")
+    finally:
+        manager.kill(other)
+    assert done.returncode == 0, done.stderr
+    first, second = outcomes(open_store(read_settings("tiny")))
+    assert (first.spec.attempt, second.spec.attempt) == (1, 2)
+    for outcome in (first, second):
+        assert outcome.outcome == "ok", outcome.reason
+        assert outcome.noisy
+        assert "cluster" in str(outcome.noise)
+        assert outcome.crowding is not None
+        assert len(outcome.crowding.nodes) == 2
+        assert outcome.crowding.missed == 0
+        for record in outcome.records:
+            assert (record.others_vcores_before, record.others_vcores, record.nodes_vcores) == (1, 1, 6)
+            assert record.queue_used_by_others == pytest.approx(1 / 6)
+    waits = [
+        line for line in done.stdout.splitlines() if "waits for the cluster, at most 3 s: others have 1 of 6" in line
+    ]
+    assert [line.rpartition(" vcores ")[2] for line in waits] == ["of the cluster", "of its nodes"]
+    assert done.stdout.count("had 1 of 6 vcores of its nodes") == 2
+    assert "1 of 1 noisy (all because others had part of the nodes)" in done.stdout
+    assert "1 noisy attempt repeated (all because others had part of the nodes)" in done.stdout
+
+
+@pytest.mark.parametrize("mode", ["client", "cluster"])
+def test_alone_on_the_cluster_all_that_is_there_is_ours(mode: str, place: Place, manager: ResourceManager) -> None:
+    settings = (f"profile.tiny.deploy_modes={mode}", "noisy_repeats=0", "hadoop.quiet_seconds=30")
+    done = run(place, *(part for each in settings for part in ("--set", each)))
+    assert done.returncode == 0, done.stderr
+    [outcome] = outcomes(open_store(read_settings("tiny")))
+    assert outcome.outcome == "ok", outcome.reason
+    assert outcome.noise in (None, "load")
+    assert outcome.crowding is not None
+    assert outcome.crowding.in_cluster.largest == 0
+    for record in outcome.records:
+        assert (record.others_vcores_before, record.others_vcores, record.queue_used_by_others) == (0, 0, 0)
+    assert "waits for the cluster" not in done.stdout
+    assert "vcores of its nodes" not in done.stdout
