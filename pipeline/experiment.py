@@ -91,7 +91,7 @@ class Experiment:
         self.budget: Budget | None = None
         self.ended_early: str | None = None  # why trials are left to another invocation
         self._marked: set[str] = set()
-        self._broken: YarnstickError | None = None  # why nothing more can be measured, as a full disk
+        self.broken: YarnstickError | None = None  # why nothing more can be measured, as a full disk
         self.trials = Trials(
             self.store,
             f"{self.path}/trials",
@@ -236,8 +236,8 @@ class Experiment:
         """Run a trial until it needs no further attempt; each attempt is published when it ends."""
         impossible = next((each.impossible for each in self.planned if each.spec == spec), None)
         lease = lease_file(self.settings.main.lease)
-        if self._broken is not None:
-            raise self._broken
+        if self.broken is not None:
+            raise self.broken
         patience = None if self.budget is None else max(0.0, self.budget.left())
         try:
             with measuring_lease(lease, waiting=lambda: log.info(WAITING, lease), patience=patience):
@@ -254,7 +254,7 @@ class Experiment:
         except StillHeldError:
             self._end_early("another measurement on this host went on until its minutes had passed")
         except YarnstickError as error:
-            self._broken = error
+            self.broken = error
             raise
 
     def is_over(self, spec: TrialSpec) -> bool:
@@ -274,11 +274,11 @@ class Experiment:
         self.ended_early = f"after {self.done()} of {len(self.planned)} trials ({reason})"
         if not self.trials.outcomes():
             # The same error for all trials: it is told once.
-            self._broken = UnfinishedError(
+            self.broken = UnfinishedError(
                 f"no trial of run {self.run_id} was begun, as {reason}; give more than --max-minutes "
                 f"{self.budget and self.budget.minutes:g}"
             )
-            raise self._broken
+            raise self.broken
 
     def close(self) -> None:
         """Nothing more is to be measured: what trials shared ends."""

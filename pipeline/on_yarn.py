@@ -40,7 +40,7 @@ def prepared(settings: Settings, store: Store, *, folder: str) -> Yarn:
         resource_managers=settings.hadoop.resource_managers,
         accepted_seconds=settings.hadoop.accepted_seconds,
         python=node_python(settings),
-        shipped=shipped(settings),
+        shipped=shipped(settings, "spark"),
     )
 
 

@@ -77,6 +77,7 @@ class Hadoop(Struct, frozen=True, kw_only=True):
     python: str
     python_archive: Archive
     java_archive: Archive
+    java_archive_for: tuple[Literal["mapreduce", "spark"], ...]
     accepted_seconds: Positive
     quiet_seconds: Annotated[float, Meta(ge=0, le=86_400)]
 

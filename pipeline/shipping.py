@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 from pipeline.opening import open_elsewhere, open_store
 from pipeline.settings import Settings
@@ -26,15 +26,16 @@ JAVA_COMMAND = "bin/java"
 log = logging.getLogger("luigi-interface.yarnstick")
 
 
-def shipped(settings: Settings) -> Shipped:
+def shipped(settings: Settings, user: Literal["mapreduce", "spark"]) -> Shipped:
     """What [yarnstick.hadoop] names, where every node can fetch it."""
     given = settings.hadoop
-    if not given.python_archive and not given.java_archive:
+    java_archive = given.java_archive if user in given.java_archive_for else ""
+    if not given.python_archive and not java_archive:
         return Shipped()
     store = open_store(settings)
-    inside = _java_inside(given.java_archive, settings) if given.java_archive else ""
+    inside = _java_inside(java_archive, settings) if java_archive else ""
     python = _address(given.python_archive, "python_archive", store)
-    java = _address(given.java_archive, "java_archive", store)
+    java = _address(java_archive, "java_archive", store)
     if python and java and python.rpartition("/")[2] == java.rpartition("/")[2]:
         raise SettingError(
             f"yarnstick.hadoop.java_archive = {given.java_archive} and python_archive have the same file name, by "

@@ -191,4 +191,8 @@ class Staging:
             for writer in self._writers:
                 writer.discard()
         finally:
-            self._store.remove(self._temporary)
+            try:
+                self._store.remove(self._temporary)
+            except StoreError:
+                if error is None:  # else that one is worth telling; what stays is collected later
+                    raise

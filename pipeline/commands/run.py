@@ -17,7 +17,7 @@ from pipeline.commands.frame import (
     sentences,
     settings_given,
 )
-from store.errors import SettingError
+from store.errors import SettingError, StoreError
 
 if TYPE_CHECKING:
     from pipeline.experiment import Experiment
@@ -68,7 +68,7 @@ def run(
     except KeyboardInterrupt:
         _interrupted(measured, progress)
     progress.total()
-    if measured.trials.outcomes():
+    if not isinstance(measured.broken, StoreError) and measured.trials.outcomes():
         _tell(measured)
     if not succeeded:
         raise typer.Exit(1)

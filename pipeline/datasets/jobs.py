@@ -124,7 +124,7 @@ def hadoop_cluster(settings: Settings) -> Cluster:
         resource_managers=given.resource_managers,
         queue=given.queue,
         python=node_python(settings),
-        shipped=shipped(settings),
+        shipped=shipped(settings, "mapreduce"),
         accepted_seconds=given.accepted_seconds,
     )
 

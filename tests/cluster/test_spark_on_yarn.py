@@ -31,6 +31,7 @@ lease = lease.lock
 [yarnstick.store]
 url = {url}
 security = insecure
+retry_seconds = 10
 
 [yarnstick.mapreduce]
 runner = inline
@@ -62,7 +63,7 @@ cores = 1
 memory_mib = 700
 partitions = 2
 fractions = 1.0
-epochs = 1000
+epochs = 300
 trials = 1
 """
 JARS = "spark"  # of the store: the same for all tests, as on a real cluster

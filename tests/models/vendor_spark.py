@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import py4j  # type: ignore[import-untyped]
 import pyspark
 
 VERSION = "4.3.0+vendor"
@@ -24,6 +23,6 @@ def vendor_spark(home: Path) -> Path:
     version = python / "pyspark" / "version.py"
     version.write_text(f"__version__: str = {VERSION!r}\n")
     shutil.make_archive(str(python / "lib" / "pyspark"), "zip", python, "pyspark")
-    gateway = Path(str(py4j.__file__)).parent
-    shutil.make_archive(str(python / "lib" / "py4j-0.0-src"), "zip", gateway.parent, "py4j")
+    for gateway in (own / "python" / "lib").glob("py4j-*.zip"):
+        shutil.copy(gateway, python / "lib")  # on YARN its name has to be the one that these jars look for
     return home

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from store.errors import ClusterError
 from store.namenodes import Access
 from store.retry import Patience
 from tests.yarn.wrong_yarn import RECORDED, WrongYarn, cuts, refuses, says, serving
 from yarn.crowd import Crowd
 from yarn.crowding import Crowding, Held, Look, crowding
-from yarn.resource_manager import ResourceManager
+from yarn.resource_manager import Container, ResourceManager
 
 OURS = "application_1795021969190_0008"
 ATTEMPTS = f"apps/{OURS}/appattempts"
@@ -165,9 +166,12 @@ def test_the_share_of_the_queue_is_of_what_it_has_less_of(yarn: WrongYarn) -> No
 
 
 def test_where_nodes_of_ours_are_not_told_all_are_meant(yarn: WrongYarn) -> None:
-    used(yarn, first=3, second=2)
+    ours, yarn.answers["apps"] = yarn.answers["apps"], b'{"apps":null}'
+    used(yarn, first=1, second=1)
     unknown = Crowd(_Untold((yarn.address,), Access(security="insecure")), ours="a", queue="default")
     unknown.begin()
+    yarn.answers["apps"] = ours
+    used(yarn, first=3, second=2)
     found = unknown.end()
     assert found is not None
     assert (found.nodes, found.nodes_vcores, found.vcores.before, found.vcores.mean) == ((), 6, 2, 2)
@@ -247,6 +251,32 @@ def test_a_node_that_is_lost_was_one_of_ours() -> None:
     assert found is not None
     assert (found.nodes, found.nodes_vcores, found.vcores.mean, found.vcores.largest) == (("a", "b"), 8, 2.5, 3)
     assert (found.vcores.before, found.queue, found.cluster_vcores) == (None, None, 4)
+
+
+ANY = st.recursive(
+    st.none() | st.integers(-(2**70), 2**70) | st.text(max_size=3),
+    lambda each: (
+        st.lists(each, max_size=3)
+        | st.dictionaries(st.sampled_from(["container", "containerId", "nodeId", "allocatedVCores"]), each, max_size=3)
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def strange() -> Iterator[WrongYarn]:
+    with serving() as server:
+        server.answers[ATTEMPTS] = server.answers["appattempts"]
+        yield server
+
+
+@given(st.binary(max_size=40) | ANY.map(lambda each: encoded({"container": each})))
+def test_no_answer_ends_in_anything_but_containers_or_our_error(strange: WrongYarn, body: bytes) -> None:
+    strange.answers[CONTAINERS] = body
+    try:
+        found = manager(strange).containers(OURS) or []
+    except ClusterError:
+        return
+    assert all(isinstance(each, Container) for each in found)
 
 
 HELD = st.builds(Held, st.integers(0, 64).map(float), st.integers(0, 2**20).map(float))
