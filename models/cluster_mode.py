@@ -7,6 +7,7 @@ over what comes and goes by way of the store. `drive()` is the driver's side.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -44,6 +45,8 @@ TOP = Path(__file__).parent.parent
 SHIPPED = ("store", "yarn", "models")
 RENDEZVOUS, STUB, LOG4J = "rendezvous.json", "yarnstick_driver.py", "log4j2.properties"
 DRIVER_MIB, DRIVER_CORES = 2048, 1
+SUBMIT_LOG = "spark-submit.log"
+EXCEPTION = re.compile(r"^Exception in thread \S+ [\w.$]+: (.+)$", re.MULTILINE)
 
 
 class Rendezvous(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +105,7 @@ def relay(specs: Path, events: Path) -> None:
         mirror = EventMirror(store, f"{yarn.folder}/{EVENT_LOGS}", session.surroundings.archives)
         _pass_on(mailbox, channel, process, submitted=submitted, mirror=mirror)
         if process.wait():
-            raise _why(submission, process.returncode)
+            raise _why(submission, process.returncode, said=session.surroundings.work / SUBMIT_LOG)
     finally:
         submission.end()
         with suppress(YarnstickError):  # the next run collects it
@@ -190,7 +193,8 @@ def _submit(
 
         archives = [_zipped(work / f"{package.name}.zip", [package]) for package in _packages(pyspark, py4j)]
         environment["PYSPARK_ARCHIVES_PATH"] = ",".join(map(str, archives))
-    return subprocess.Popen(command, stdin=subprocess.DEVNULL, env=environment)
+    with (work / SUBMIT_LOG).open("wb") as log:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
 
 
 def _packages(*modules: object) -> list[Path]:
@@ -207,15 +211,18 @@ def _zipped(target: Path, packages: list[Path]) -> Path:
     return target
 
 
-def _why(submission: Submission, code: int) -> TrialError:
+def _why(submission: Submission, code: int, *, said: Path) -> TrialError:
+    whole = said.read_text(encoding="utf-8", errors="replace")
+    sys.stderr.write(whole)  # into the log of this session
     if submission.lost:
         return TrialError(submission.lost)
     application = submission.application()
     if application is None:
-        return TrialError(f"spark-submit ended with {code} before YARN took the application")
-    said = last_words(application.diagnostics) or "YARN says nothing of it"
+        reason = found[1].strip() if (found := EXCEPTION.search(whole)) else "it did not say why"
+        return TrialError(f"spark-submit ended with {code} before YARN took the application: {reason}")
+    words = last_words(application.diagnostics) or "YARN says nothing of it"
     return TrialError(
-        f"{application.id} ended as {application.final_status}: {said}; see all of it with: "
+        f"{application.id} ended as {application.final_status}: {words}; see all of it with: "
         f"yarn logs -applicationId {application.id}"
     )
 

@@ -113,15 +113,17 @@ def run_to_training(place: Place, manager: ResourceManager) -> subprocess.Popen[
     return process
 
 
-def test_a_run_ends_with_its_report_on_hdfs(place: Place, store: Store, manager: ResourceManager) -> None:
+@pytest.mark.parametrize("mode", ["client", "cluster"])
+def test_a_run_ends_with_its_report_on_hdfs(mode: str, place: Place, store: Store, manager: ResourceManager) -> None:
     """By luigi, as a scheduler calls it."""
-    done = place.run("--profile", "tiny", "--run-id", "R", command=LUIGI)
+    settings = json.dumps({"profile.tiny.deploy_modes": mode})
+    done = place.run("--profile", "tiny", "--run-id", "R", "--settings", settings, command=LUIGI)
     assert done.returncode == 0, done.stderr
     eventually(lambda: living(manager) == [])
     [(slug, outcome)] = outcomes(store).items()
     assert outcome.outcome == "ok", outcome.reason
     last = outcome.records[-1]
-    assert (last.granted_executors, last.granted_cores) == (2, 2)
+    assert (last.granted_executors, last.granted_cores, last.deploy_mode) == (2, 2, mode)
     assert all(record.clock == "eventlog" for record in outcome.records)
     parts = ("compute", "comm", "scheduling", "gc", "serialization", "driver", "other")
     for record in outcome.records:
@@ -132,7 +134,7 @@ def test_a_run_ends_with_its_report_on_hdfs(place: Place, store: Store, manager:
     assert store.leftovers() == ()
     listed = place.run("runs", "list")
     assert "R" in listed.stdout
-    again = place.run("run", "--profile", "tiny", "--run-id", "R")
+    again = place.run("run", "--profile", "tiny", "--run-id", "R", "--set", f"profile.tiny.deploy_modes={mode}")
     assert again.returncode == 0, again.stderr
     assert len(outcomes(store)) == 1
 

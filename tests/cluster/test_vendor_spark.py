@@ -13,7 +13,7 @@ from models.outcome import Outcome
 from pipeline.config import read_settings
 from pipeline.opening import open_store
 from tests.models.vendor_spark import VERSION, vendor_spark
-from tests.pipeline.place import Place
+from tests.pipeline.place import Place, assert_one_error
 
 SETTINGS = """
 [yarnstick]
@@ -34,7 +34,6 @@ home = {home}
 datasets = synthetic:600x20x3
 networks = mlp:*-8-*
 platforms = mllib
-deploy_modes = client cluster
 executors = 1
 cores = 1
 memory_mib = 700
@@ -60,13 +59,19 @@ def place(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         store.remove(name)
 
 
-def test_both_sides_are_its_own(place: Place) -> None:
-    done = place.run("run", "--profile", "tiny", "--run-id", "R")
+@pytest.mark.parametrize("mode", ["client", "cluster"])
+def test_both_sides_are_its_own(place: Place, mode: str) -> None:
+    done = place.run("run", "--profile", "tiny", "--run-id", "R", "--set", f"profile.tiny.deploy_modes={mode}")
     assert done.returncode == 0, done.stderr
     store, path = open_store(read_settings("tiny")), "runs/R/trials"
-    outcomes = [Outcome.decode(store.read(f"{path}/{entry.name}/outcome.json")) for entry in store.list(path)]
-    assert sorted(str(each.spec.resources.deploy_mode) for each in outcomes) == ["client", "cluster"]
-    for outcome in outcomes:
-        versions = json.loads(str(outcome.records[0].versions))
-        assert (outcome.outcome, versions["pyspark"]) == ("ok", VERSION)
-        assert versions["java"]
+    [outcome] = [Outcome.decode(store.read(f"{path}/{entry.name}/outcome.json")) for entry in store.list(path)]
+    versions = json.loads(str(outcome.records[0].versions))
+    assert (outcome.spec.resources.deploy_mode, outcome.outcome, versions["pyspark"]) == (mode, "ok", VERSION)
+    assert versions["java"]
+
+
+def test_a_python_side_of_another_spark_is_told(place: Place) -> None:
+    for name in (place.folder.parent / "spark" / "python" / "lib").glob("py4j-*.zip"):
+        name.rename(name.with_name("py4j-0.1-src.zip"))
+    done = place.run("run", "--profile", "tiny", "--run-id", "R", "--set", "profile.tiny.deploy_modes=cluster")
+    assert_one_error(done, "spark-submit ended with 1", "py4j-", "not found")
