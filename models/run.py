@@ -193,13 +193,14 @@ def _trial(spec: TrialSpec, session: Session, platforms: dict[str, Platform]) ->
 
 def _crowd(spec: TrialSpec, yarn: Yarn | None) -> Crowd | None:
     """None where nothing of the trial runs on YARN, or nothing says where that is: the trial will find out itself."""
-    if yarn is None or spec.resources.executors is None:
+    session = os.environ.get(SESSION)
+    if yarn is None or spec.resources.executors is None or not session:
         return None
     # A look that is not answered is left out: nobody waits for it.
     access = replace(yarn.reach.access, patience=Patience(seconds=0), read_seconds=LOOKING_SECONDS)
     with suppress(YarnstickError):
         manager = ResourceManager.of(yarn.resource_managers, access)
-        return Crowd(manager, ours=session_tag(os.environ.get(SESSION, "")), queue=yarn.queue)
+        return Crowd(manager, ours=session_tag(session), queue=yarn.queue)
     return None
 
 

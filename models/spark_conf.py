@@ -39,7 +39,7 @@ def on_yarn(resources: Resources, yarn: Yarn, *, tag: str, session: str) -> dict
         "spark.yarn.archive": yarn.jars,
         "spark.yarn.maxAppAttempts": "1",
         "spark.yarn.queue": yarn.queue,
-        "spark.yarn.tags": f"{tag},{session_tag(session)}",
+        "spark.yarn.tags": f"{tag},{session_tag(session)}" if session else tag,
         **{f"{of}.{SESSION}": session for of in CONTAINERS},
         **({"spark.yarn.dist.archives": ",".join(archives)} if (archives := yarn.shipped.archives) else {}),
         **{f"{of}.{name}": value for of in CONTAINERS for name, value in yarn.shipped.environment.items()},
