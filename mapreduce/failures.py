@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from store.errors import DataError, TrialError, YarnstickError
-from yarn.diagnostics import last_words
+from yarn.diagnostics import advised, last_words
 
 if TYPE_CHECKING:
     from mapreduce.hadoop_runner import Told
@@ -43,7 +43,8 @@ def why(told: Told, *, cluster: Cluster, submission: Submission, store: Store) -
     sentences = [line.removeprefix(SENTENCE) for line in written if line.startswith(SENTENCE)]
     if sentences:
         return DataError(_with_line(sentences[0], store))
-    tail = " | ".join(written[-SHOWN_LINES:]) or _of_yarn(submission) or _last(told.last_lines)
+    tail = " | ".join(dict.fromkeys(written[-SHOWN_LINES:])) or _of_yarn(submission) or _last(told.last_lines) or ""
+    tail = advised(tail, by=tail)
     return TrialError(f"{told.application} failed: {tail}; see all of it with: {command}")
 
 

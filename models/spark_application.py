@@ -108,7 +108,7 @@ class SparkApplication:
 
     def _wait_for_executors(self, wanted: int) -> None:
         deadline = time.monotonic() + self.master.executors_seconds
-        while self.executors() < wanted:
+        while self._came() < wanted:
             if time.monotonic() > deadline:
                 came = self.executors()
                 self.stop()
@@ -117,6 +117,15 @@ class SparkApplication:
                     f"lower executors, cores or memory_mib of the profile"
                 )
             time.sleep(0.05)
+
+    def _came(self) -> int:
+        """As long as there are too few; an application that YARN has ended meanwhile has none to count."""
+        try:
+            return self.executors()
+        except Exception as error:  # of Py4J, or of Java through it
+            message = _message(error)
+            self.stop()
+            raise self.master.refused(message) from None
 
 
 class GrowingLog:

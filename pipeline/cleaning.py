@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pipeline import warm
-from pipeline.experiment import check_run_id, read_run
 from pipeline.opening import open_store
 from pipeline.presence import gone, present
 from pipeline.reporting import nearest_runs
+from pipeline.run_file import check_run_id, read_run
 from pipeline.settings import Settings
 from pipeline.trials import Trials
 from report.words import counted, listed

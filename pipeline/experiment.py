@@ -5,18 +5,13 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import re
-import subprocess
-import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
-from pathlib import Path
 from socket import gethostname
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -37,47 +32,24 @@ from pipeline.opening import open_store
 from pipeline.peaks import Probing, machine_peaks
 from pipeline.plan import Limits, Planned, Subject, plan
 from pipeline.presence import Presence
+from pipeline.run_file import (
+    PUBLISHED,
+    RUN,
+    Published,
+    RunFile,
+    check_run_id,
+    checkout_commit,
+    differences,
+    read_marker,
+    read_run,
+)
 from pipeline.settings import Settings
 from pipeline.trials import Trials
 from pipeline.warm import class_archives
-from store.errors import SettingError, StoreError, UnfinishedError, YarnstickError
-from store.protocol import Store
-from store.slug import slug
+from store.errors import SettingError, UnfinishedError, YarnstickError
 
 log = logging.getLogger("luigi-interface.yarnstick")  # goes where Luigi's own log goes
 WAITING = "waits until another measurement on this host ends (%s)"
-RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-LONGEST_PROFILE = 50  # that a run id takes over as it is
-RUN = "run.json"
-MERGED = "report/merged.json"
-PUBLISHED = "report/published.json"
-Decoded = TypeVar("Decoded")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFile:
-    """What a run was begun with; another call of the same id must agree with it."""
-
-    run_id: str
-    profile: str
-    settings: dict[str, Any]
-    datasets: dict[str, str]  # the slug of each one's data
-    rows: dict[str, int]  # of train
-    trials: int  # that the profile asks for
-    machine: str
-    cpu: str
-    cores: int
-    memory_gb: float
-    commit: str | None
-    begun_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
-    """Which trials the report covers, and whether that is all there will be."""
-
-    trials: tuple[str, ...]
-    finished: bool
 
 
 class Experiment:
@@ -228,7 +200,7 @@ class Experiment:
             cpu=cpu_name(),
             cores=self.limits.cores,
             memory_gb=round(self.limits.memory_mib / 1024, 1),
-            commit=_commit(),
+            commit=checkout_commit(),
             begun_at=datetime.now(UTC),
         )
 
@@ -334,40 +306,6 @@ def parse_settings(text: str) -> dict[str, Any]:
         raise SettingError(f'--settings: {error}; write a JSON object as {{"section.key": "value"}}') from None
 
 
-def check_run_id(run_id: str) -> str:
-    if not RUN_ID.fullmatch(run_id):
-        raise SettingError(f"run id {run_id!r}: use letters, digits, '.', '_' and '-', at most 100")
-    return run_id
-
-
-def read_run(store: Store, run_id: str) -> RunFile | None:
-    return _decoded(store, f"runs/{check_run_id(run_id)}/{RUN}", RunFile)
-
-
-def read_marker(store: Store, path: str) -> Published | None:
-    return _decoded(store, path, Published)
-
-
-def _decoded(store: Store, path: str, kind: type[Decoded]) -> Decoded | None:
-    if not store.exists(path):
-        return None
-    try:
-        return msgspec.json.decode(store.read(path), type=kind)
-    except msgspec.MsgspecError as error:
-        raise StoreError(f"{store.url}/{path} is damaged ({error}); remove it and run again") from None
-
-
-def differences(one: RunFile, other: RunFile) -> list[str]:
-    """Names of the settings and datasets in which two runs differ."""
-    keys = [key for key in {**one.settings, **other.settings} if one.settings.get(key) != other.settings.get(key)]
-    names = [
-        f"the rows of {name}"
-        for name in one.datasets.keys() & other.datasets.keys()
-        if one.datasets[name] != other.datasets[name]
-    ]
-    return keys or sorted(names)
-
-
 def unfinished_run(settings: Settings) -> str | None:
     """The newest run of the same settings whose report does not cover all of it yet."""
     probe = Experiment(settings, "unfinished")
@@ -381,26 +319,3 @@ def unfinished_run(settings: Settings) -> str | None:
                 if published is None or not published.finished:
                     found.append((run.begun_at, entry.name))
     return max(found)[1] if found else None
-
-
-def new_run_id(profile: str) -> str:
-    name = profile if RUN_ID.fullmatch(profile) and len(profile) <= LONGEST_PROFILE else slug(profile[:LONGEST_PROFILE])
-    return f"{name}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:4]}"
-
-
-def _commit() -> str | None:
-    """Of the checkout that runs, if it is one."""
-    top = Path(__file__).parent.parent
-    if not (top / ".git").exists():
-        return None
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(top), "rev-parse", "HEAD"],
-            capture_output=True,
-            text=True,
-            timeout=5,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip()

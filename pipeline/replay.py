@@ -15,10 +15,10 @@ import msgspec
 from models.event_files import is_rolling, looks_like_a_log
 from models.outcome import EVENT_LOGS, OUTCOME, Outcome
 from models.replayed import Names, foreign_trials, own_trial
-from pipeline.experiment import MERGED, PUBLISHED, RUN, Published, RunFile, check_run_id, read_run
 from pipeline.opening import open_store
 from pipeline.peaks import PROBES
 from pipeline.reporting import publish_merged, publish_report, summary
+from pipeline.run_file import MERGED, PUBLISHED, RUN, Published, RunFile, check_run_id, read_run
 from pipeline.trials import Trials
 from report.words import counted
 from store.errors import DataError, SettingError

@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from models.outcome import LOG, Outcome
-from pipeline.experiment import MERGED, PUBLISHED, RUN, Experiment, RunFile, read_run
+from pipeline.experiment import Experiment
 from pipeline.opening import open_store
 from pipeline.peaks import read_probes
+from pipeline.run_file import MERGED, PUBLISHED, RUN, RunFile, read_run
 from pipeline.timelines import timelines
 from pipeline.trials import Trials
 from report.facts import BaselineSpec, RunFacts

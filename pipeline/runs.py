@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from pipeline.config import shipped_settings
-from pipeline.experiment import PUBLISHED, RUN, RunFile, read_marker, read_run
 from pipeline.presence import present
 from pipeline.reporting import REPORT, known_run, summary
+from pipeline.run_file import PUBLISHED, RUN, RunFile, read_marker, read_run
 from pipeline.trials import Trials
 from report.words import counted, listed, seconds, title
 from store.errors import YarnstickError

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline.experiment import RunFile
 from pipeline.reporting import baseline_of, known_run, records_now
+from pipeline.run_file import RunFile
 from pipeline.runs import columns
 from report.words import listed
 from store.protocol import Store

@@ -12,10 +12,11 @@ from pipeline.config import has_own_configuration
 from pipeline.datasets.ingest import ingest
 from pipeline.datasets.normalize import find_range, normalize
 from pipeline.datasets.pack import pack
-from pipeline.experiment import MERGED, PUBLISHED, Experiment, experiment, log
+from pipeline.experiment import Experiment, experiment, log
 from pipeline.luigi_manners import fail_loudly, leave_it, tell_once
 from pipeline.luigid import AtWorkElsewhereError, claim_of_central_scheduler
 from pipeline.reporting import merge, raise_if_failed, report
+from pipeline.run_file import MERGED, PUBLISHED
 from store.errors import SettingError, YarnstickError
 from store.protocol import Store
 

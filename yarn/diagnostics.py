@@ -13,7 +13,7 @@ SEND_ONE = "; where nodes lack the right Java, send one along by yarnstick.hadoo
 FORM = re.compile(
     r"(Container id|Exit code|Exception message|Shell output|Shell error output): ?$|"
     r"(Container id|Exit code): \S+$|Failing this attempt|For more detailed output|\. Failing the application|"
-    r"Application application_\d+_\d+ failed|Last \d+ bytes of [\w.]+ :$|"
+    r"log4j:|Application application_\d+_\d+ failed|Last \d+ bytes of [\w.]+ :$|"
     r"\[[\d: .-]+\]\s*(Container exited with a non-zero|Exception from container)"
 )
 
@@ -24,5 +24,9 @@ def last_words(diagnostics: str) -> str:
     said = list(dict.fromkeys(line for line in lines if line and not FORM.match(line)))
     # Each attempt says it again, and what is said last tells most. Where all is form, the form has to do.
     words = " | ".join(said[-MOST_LINES:]) or " ".join(diagnostics.split())
-    shown = words if len(words) <= LONGEST else f"{words[: LONGEST - 3]}..."
-    return shown + SEND_ONE if NO_JAVA.search(diagnostics) else shown
+    return advised(words if len(words) <= LONGEST else f"{words[: LONGEST - 3]}...", by=diagnostics)
+
+
+def advised(words: str, *, by: str) -> str:
+    """With what to do where that can be told by what was said."""
+    return words + SEND_ONE if NO_JAVA.search(by) and not words.endswith(SEND_ONE) else words

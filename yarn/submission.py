@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from store.errors import YarnstickError
 from store.publish import is_abandoned, temporary_name
 from store.retry import Patience
+from yarn.diagnostics import last_words
 
 if TYPE_CHECKING:
     from store.namenodes import Access
@@ -120,9 +121,10 @@ class Submission:
             if last is None or (last.has_ended and tells_its_end):
                 continue
             if last.has_ended and not self._is_over:
-                said = " ".join(last.diagnostics.split())[:DIAGNOSTICS]
+                said = last_words(last.diagnostics)
                 self.lost = (
-                    f"{last.id} ended as {last.final_status} before its work was done: {said or 'YARN says no more'}"
+                    f"{last.id} ended as {last.final_status} before its work was done: {said or 'YARN says no more'}; "
+                    f"see all of it with: yarn logs -applicationId {last.id}"
                 )
             elif last.state in WAITING and time.monotonic() - began > self._accepted_seconds:
                 self.lost = (

@@ -47,8 +47,9 @@ def run(
 ) -> None:
     """Measure all trials of a profile and report: the main job."""
     from pipeline.budget import Budget
-    from pipeline.experiment import experiment, new_run_id, read_run, unfinished_run
+    from pipeline.experiment import experiment, unfinished_run
     from pipeline.progress import Progress
+    from pipeline.run_file import new_run_id, read_run
 
     budget = Budget(minutes=max_minutes) if max_minutes is not None else None
     settings, given = settings_given(profile, store, set_)

@@ -14,17 +14,8 @@ import pytest
 
 from models.run import Event
 from pipeline.config import read_settings
-from pipeline.experiment import (
-    PUBLISHED,
-    Experiment,
-    Published,
-    RunFile,
-    check_run_id,
-    new_run_id,
-    parse_settings,
-    read_run,
-    unfinished_run,
-)
+from pipeline.experiment import Experiment, parse_settings, unfinished_run
+from pipeline.run_file import PUBLISHED, Published, RunFile, check_run_id, new_run_id, read_run
 from pipeline.settings import Settings
 from store.errors import SettingError, StoreError
 from tests.pipeline.conftest import Finished

@@ -1,0 +1,108 @@
+"""What a run was begun with and what its report covers: the files by which it is found again, and its name."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from store.errors import SettingError, StoreError
+from store.protocol import Store
+from store.slug import slug
+
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+LONGEST_PROFILE = 50  # that a run id takes over as it is
+RUN = "run.json"
+MERGED = "report/merged.json"
+PUBLISHED = "report/published.json"
+Decoded = TypeVar("Decoded")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFile:
+    """What a run was begun with; another call of the same id must agree with it."""
+
+    run_id: str
+    profile: str
+    settings: dict[str, Any]
+    datasets: dict[str, str]  # the slug of each one's data
+    rows: dict[str, int]  # of train
+    trials: int  # that the profile asks for
+    machine: str
+    cpu: str
+    cores: int
+    memory_gb: float
+    commit: str | None
+    begun_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """Which trials the report covers, and whether that is all there will be."""
+
+    trials: tuple[str, ...]
+    finished: bool
+
+
+def check_run_id(run_id: str) -> str:
+    if not RUN_ID.fullmatch(run_id):
+        raise SettingError(f"run id {run_id!r}: use letters, digits, '.', '_' and '-', at most 100")
+    return run_id
+
+
+def read_run(store: Store, run_id: str) -> RunFile | None:
+    return _decoded(store, f"runs/{check_run_id(run_id)}/{RUN}", RunFile)
+
+
+def read_marker(store: Store, path: str) -> Published | None:
+    return _decoded(store, path, Published)
+
+
+def _decoded(store: Store, path: str, kind: type[Decoded]) -> Decoded | None:
+    if not store.exists(path):
+        return None
+    try:
+        return msgspec.json.decode(store.read(path), type=kind)
+    except msgspec.MsgspecError as error:
+        raise StoreError(f"{store.url}/{path} is damaged ({error}); remove it and run again") from None
+
+
+def differences(one: RunFile, other: RunFile) -> list[str]:
+    """Names of the settings and datasets in which two runs differ."""
+    keys = [key for key in {**one.settings, **other.settings} if one.settings.get(key) != other.settings.get(key)]
+    names = [
+        f"the rows of {name}"
+        for name in one.datasets.keys() & other.datasets.keys()
+        if one.datasets[name] != other.datasets[name]
+    ]
+    return keys or sorted(names)
+
+
+def new_run_id(profile: str) -> str:
+    name = profile if RUN_ID.fullmatch(profile) and len(profile) <= LONGEST_PROFILE else slug(profile[:LONGEST_PROFILE])
+    return f"{name}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{uuid.uuid4().hex[:4]}"
+
+
+def checkout_commit() -> str | None:
+    """Of the checkout that runs, if it is one."""
+    top = Path(__file__).parent.parent
+    if not (top / ".git").exists():
+        return None
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(top), "rev-parse", "HEAD"],
+            capture_output=True,
+            text=True,
+            timeout=5,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
