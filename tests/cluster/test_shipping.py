@@ -25,12 +25,13 @@ from store.errors import SettingError, TrialError
 from store.publish import temporary_name
 from tests.pipeline.place import TOP
 
-# What the launch script of a NodeManager itself calls, and this file's job: a container needs no less.
+# What a NodeManager's launch script and Hadoop's streaming call themselves, and this file's job: nodes need no less.
 OF_THE_SCRIPT = (
     "bash",
     "cat",
     "chmod",
     "cp",
+    "env",
     "find",
     "ln",
     "ls",
@@ -43,9 +44,10 @@ OF_THE_SCRIPT = (
     "sh",
 )
 MODULES = (
-    "java.base,java.compiler,java.desktop,java.instrument,java.logging,java.management,java.naming,java.net.http,java.rmi,java.scripting,"
-    "java.security.jgss,java.security.sasl,java.sql,java.xml,jdk.crypto.ec,jdk.incubator.vector,jdk.jfr,jdk.management,"
-    "jdk.naming.dns,jdk.security.auth,jdk.security.jgss,jdk.unsupported,jdk.zipfs"
+    "java.base,java.compiler,java.desktop,java.instrument,java.logging,java.management,java.naming,java.net.http,"
+    "java.rmi,java.scripting,java.security.jgss,java.security.sasl,java.sql,java.xml,jdk.crypto.ec,"
+    "jdk.incubator.vector,jdk.jfr,jdk.management,jdk.naming.dns,jdk.security.auth,jdk.security.jgss,jdk.unsupported,"
+    "jdk.zipfs"
 )
 NOWHERE = "/nonexistent"
 
