@@ -87,9 +87,9 @@ class Application:
         """Of those that are there."""
         return {each.name: each.cores for each in self.executors if each.removed is None}
 
-    @property
-    def lost_executors(self) -> list[str]:
-        return [each.name for each in self.executors if each.removed is not None]
+    def lost_executors(self, *, since: float) -> list[str]:
+        """YARN may have given others for those that were lost before."""
+        return [each.name for each in self.executors if each.removed is not None and each.removed >= since]
 
 
 # Given each task of a job when it is read.

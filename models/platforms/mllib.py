@@ -65,6 +65,7 @@ class MLlib:
         load_seconds = prepared_seconds + sum(ended(job) - job.began for job in jobs if not job.is_pass)
         executors, cores, shortage = application.master.granted(seen)
         note = " | ".join(filter(None, (disagreement(jobs, fit), shortage))) or None
+        lost = seen.lost_executors(since=fit.began)
         spans = list(epoch_spans(spec, passes, fit, told=application.iterations(since=fit.began)))
         for number, span in enumerate(spans, 1):
             last = number == len(spans)
@@ -88,9 +89,9 @@ class MLlib:
                 blas=application.blas(),
                 versions=application.versions(),
                 note=note,
-                tainted=f"executor {lost[0]} was lost" if (lost := seen.lost_executors) else None,
+                tainted=f"executor {lost[0]} was lost" if lost else None,
             )
-        if seen.lost_executors:
+        if lost:
             self.close()  # the next trial gets an application with all of its executors
 
     def close(self) -> None:

@@ -106,10 +106,10 @@ def living(manager: ResourceManager) -> list[str]:
     return [each.id for each in manager.applications(states=LIVING)]
 
 
-def run_to_training(place: Place, manager: ResourceManager) -> subprocess.Popen[str]:
-    """A run that has come to where its application has all its executors."""
+def run_to_training(place: Place, store: Store) -> subprocess.Popen[str]:
+    """A run that has come to where its application has all its executors, and the rows that it trains on."""
     process = place.start("run", "--profile", "long", "--run-id", "R")
-    eventually(lambda: any(each.containers == 3 for each in manager.applications(states=LIVING)))
+    eventually(lambda: any(store.list(f"data/{data.name}/vectors") for data in store.list("data")))
     return process
 
 
@@ -164,8 +164,10 @@ def test_a_queue_that_never_has_room_fails_the_trial(place: Place, store: Store,
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
-def test_no_application_outlives_a_run(how: signal.Signals, place: Place, manager: ResourceManager) -> None:
-    process = run_to_training(place, manager)
+def test_no_application_outlives_a_run(
+    how: signal.Signals, place: Place, store: Store, manager: ResourceManager
+) -> None:
+    process = run_to_training(place, store)
     process.send_signal(how)
     finish(process)
     eventually(lambda: living(manager) == [])
@@ -197,13 +199,12 @@ def test_a_node_that_dies_under_a_trial_taints_it(
     place: Place, store: Store, manager: ResourceManager, broken: Cluster
 ) -> None:
     """FAULTS 24: what had fewer executors for a while is kept, not ranked, and run again."""
-    process = run_to_training(place, manager)
+    process = run_to_training(place, store)
     [node] = [name for name in broken.status() if name == "nodemanager-2"]
     containers = [each for each in _executors() if "127.0.0.2" in each.cmdline()]
     broken.kill(node)
     for each in containers:
         each.kill()
-    process.send_signal(signal.SIGCONT)
     eventually(lambda: any(each.outcome == "tainted" for each in outcomes(store).values()))
     process.send_signal(signal.SIGINT)
     finish(process)
@@ -225,7 +226,7 @@ def _executors() -> list[psutil.Process]:
 def test_a_cluster_that_goes_down_while_training_gives_one_error_and_then_the_run_goes_on(
     place: Place, store: Store, manager: ResourceManager, broken: Cluster
 ) -> None:
-    process = run_to_training(place, manager)
+    process = run_to_training(place, store)
     broken.down()
     done = finish(process)
     assert done.returncode == 1, done.stdout
