@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from cluster.__main__ import FRESH
 from cluster.lifecycle import Cluster
+from pipeline.config import read_settings
+from pipeline.opening import open_store
+from tests.cluster.edge_node import settings
+from tests.pipeline.place import Place
 
 HERE = Path(__file__).parent
 NEED_NO_DAEMONS = {"test_without_daemons.py"}
@@ -34,3 +38,23 @@ def broken(cluster: Cluster) -> Iterator[Cluster]:
     """The same for a test that kills daemons: whatever it did, the next test finds the cluster whole."""
     yield cluster
     cluster.up()
+
+
+@pytest.fixture
+def edge_node(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Place]]:
+    """Makes a place with settings for this cluster; its runs and data are removed afterwards, Spark's jars stay."""
+    environment = {key: value for key, value in cluster.environment().items() if key != "LUIGI_CONFIG_PATH"}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("LUIGI_CONFIG_PATH", raising=False)
+    url = f"{environment['YARNSTICK_STORE']}-edge"
+
+    def made(**changes: object) -> Place:
+        place = Place(tmp_path / "place", settings(url, **changes))  # type: ignore[arg-type]
+        monkeypatch.chdir(place.folder)
+        return place
+
+    yield made
+    store = open_store(read_settings("quick", store=url, overrides=["store.security=insecure"]))
+    for name in ("runs", "data"):
+        store.remove(name)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
-from cluster.lifecycle import Cluster
 from models.outcome import Outcome
 from pipeline.config import read_settings
 from pipeline.opening import open_resource_manager, open_store
@@ -19,54 +17,12 @@ from yarn.resource_manager import ResourceManager
 from yarn.submission import LIVING
 
 SECONDS = 300.0
-# An executor of 2 cores on each of two nodes with 3: wherever the other application is, it is with one of them.
-SETTINGS = """
-[yarnstick]
-noisy_share = 0.15
-noisy_repeats = 1
-probe_seconds = 0
-lease = lease.lock
-
-[yarnstick.store]
-url = {url}
-security = insecure
-
-[yarnstick.mapreduce]
-runner = inline
-
-[yarnstick.spark]
-master = yarn
-
-[core]
-local_scheduler = true
-
-[profile.tiny]
-datasets = synthetic:600x20x3
-networks = mlp:*-8-*
-platforms = mllib
-executors = 2
-cores = 2
-memory_mib = 700
-partitions = 4
-fractions = 1.0
-epochs = 3
-trials = 1
-"""
 
 
 @pytest.fixture
-def place(tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
-    environment = {key: value for key, value in cluster.environment().items() if key != "LUIGI_CONFIG_PATH"}
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("LUIGI_CONFIG_PATH", raising=False)
-    # The store of test_spark_on_yarn.py, where Spark's jars lie already.
-    place = Place(tmp_path / "place", SETTINGS.format(url=f"{environment['YARNSTICK_STORE']}-spark"))
-    monkeypatch.chdir(place.folder)
-    yield place
-    store = open_store(read_settings("tiny"))
-    for name in ("runs", "data"):
-        store.remove(name)
+def place(edge_node: Callable[..., Place]) -> Place:
+    """An executor of 2 cores on each of two nodes with 3: wherever the other application is, it is with one of them."""
+    return edge_node(noisy_share=0.15, noisy_repeats=1, cores=2)
 
 
 @pytest.fixture

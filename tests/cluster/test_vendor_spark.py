@@ -3,60 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from cluster.lifecycle import Cluster
 from models.outcome import Outcome
 from pipeline.config import read_settings
 from pipeline.opening import open_store
 from tests.models.vendor_spark import VERSION, vendor_spark
 from tests.pipeline.place import Place, assert_one_error
 
-SETTINGS = """
-[yarnstick]
-noisy_share = 0.99
-noisy_repeats = 0
-probe_seconds = 0
-lease = lease.lock
-
-[yarnstick.store]
-url = {url}
-security = insecure
-
-[yarnstick.spark]
-master = yarn
-home = {home}
-
-[profile.tiny]
-datasets = synthetic:600x20x3
-networks = mlp:*-8-*
-platforms = mllib
-executors = 1
-cores = 1
-memory_mib = 700
-partitions = 1
-fractions = 1.0
-epochs = 2
-trials = 1
-"""
-
 
 @pytest.fixture
-def place(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
-    environment = {key: value for key, value in cluster.environment().items() if key != "LUIGI_CONFIG_PATH"}
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("LUIGI_CONFIG_PATH", raising=False)
-    home = vendor_spark(tmp_path / "spark")
-    place = Place(tmp_path / "place", SETTINGS.format(url=f"{environment['YARNSTICK_STORE']}-vendor", home=home))
-    monkeypatch.chdir(place.folder)
-    yield place
-    store = open_store(read_settings("tiny"))
-    for name in ("runs", "data"):
-        store.remove(name)
+def place(edge_node: Callable[..., Place], tmp_path: Path) -> Place:
+    return edge_node(home=vendor_spark(tmp_path / "spark"), executors=1)
 
 
 @pytest.mark.parametrize("mode", ["client", "cluster"])
