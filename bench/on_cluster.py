@@ -57,7 +57,7 @@ print(json.dumps(dict(seconds=seconds, megabytes=peak / 1e3)))
 SESSION = """
 import json, sys, time
 from pathlib import Path
-from dataclasses import replace
+from models import spark_conf
 from models.protocol import Surroundings
 from models.spark_application import SparkApplication
 from models.spec import Resources
@@ -67,8 +67,12 @@ from pipeline.opening import open_store
 settings = read_settings("quick", store=sys.argv[2], overrides=["spark.master=yarn"])
 yarn = prepared(settings, open_store(settings), folder="bench")
 work = Path(sys.argv[1])
-conf = {} if sys.argv[3] == "archive" else {"spark.yarn.archive": "", "spark.yarn.jars": ""}
-around = Surroundings(work=work, data_url="", spark_conf=conf, archives=work / "logs", yarn=yarn)
+asked = spark_conf.on_yarn
+if sys.argv[3] == "none":
+    spark_conf.on_yarn = lambda *given, **more: {
+        key: value for key, value in asked(*given, **more).items() if key != "spark.yarn.archive"
+    }
+around = Surroundings(work=work, data_url="", spark_conf={}, archives=work / "logs", yarn=yarn)
 began = time.perf_counter()
 application = SparkApplication(Resources(executors=2, cores=1, memory_mib=1024), around)
 seconds = time.perf_counter() - began
