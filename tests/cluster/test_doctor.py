@@ -59,7 +59,7 @@ def test_a_cluster_that_is_well(cluster: Cluster, tmp_path: Path, url: str) -> N
     assert failed(found) == set()
     assert str(found["namenode"]["detail"]).startswith(f"{cluster.web('namenode')}, Hadoop 3.")
     assert str(found["resource manager"]["detail"]).startswith(f"{cluster.web('resourcemanager')}, Hadoop 3.")
-    assert "root.default is RUNNING, 80 % of the cluster, at most 100 %" in str(found["queue"]["detail"])
+    assert "root.default is RUNNING, 60 % of the cluster, at most 100 %" in str(found["queue"]["detail"])
     assert found["nodes"]["detail"] == f"{sum('nodemanager' in name for name in cluster.status())} running"
     assert "within 5 s" in str(found["hdfs clock"]["detail"])
     assert "GB free" in str(found["hdfs room"]["detail"])
