@@ -16,20 +16,22 @@ from pathlib import Path
 import pytest
 
 from cluster.lifecycle import Cluster
+from mapreduce.mr_pixel_range import MRPixelRange
 from mapreduce.on_hadoop import Errand, News, run_on_hadoop
 from pipeline.config import read_settings
 from pipeline.datasets import ingest as ingest_module
 from pipeline.datasets.ingest import ingest
-from pipeline.datasets.jobs import hadoop_cluster
+from pipeline.datasets.jobs import hadoop_cluster, run_job
 from pipeline.datasets.normalize import find_range, normalize
 from pipeline.datasets.pack import open_dataset, pack
 from pipeline.datasets.sources import dataset_slug, source
 from pipeline.opening import open_store, reach
 from pipeline.settings import Settings
-from store.errors import DataError, TrialError
+from store.errors import DataError, StoreError, TrialError
 from store.local import LocalStore
+from store.manifest import read_manifest
 from store.protocol import Store
-from store.publish import temporary_name
+from store.publish import Staging, temporary_name
 from tests.pipeline.place import TOP
 from yarn.resource_manager import ResourceManager
 from yarn.submission import LIVING
@@ -156,6 +158,28 @@ def test_the_same_data_whoever_runs_the_jobs(
     for mine, theirs in ((one.read_train(1.0), other.read_train(1.0)), (one.read_test(), other.read_test())):
         assert (mine[0] == theirs[0]).all()
         assert (mine[1] == theirs[1]).all()
+
+
+def test_output_without_hadoops_marker_is_not_taken(settings: Settings, store: Store, tmp_path: Path) -> None:
+    """FAULTS 18: whatever is there, nobody said that it is all."""
+    (tmp_path / "own.csv").write_text("1,2,0\n3,4,1\n" * 20)
+    made = source(f"csv:{tmp_path / 'own.csv'}", settings, progress=None)
+    slug = dataset_slug(made, settings)
+    ingest(made, store, slug)
+    path = f"data/{slug}/csv/train"
+    unmarked = ("-Dmapreduce.fileoutputcommitter.marksuccessfuljobs=false",)
+    with Staging(store, f"data/{slug}/range") as staging, pytest.raises(StoreError, match="has no _SUCCESS"):
+        run_job(
+            MRPixelRange,
+            path,
+            read_manifest(store, path),
+            settings=settings,
+            store=store,
+            staging=staging,
+            arguments=unmarked,
+        )
+    assert store.leftovers() == ()
+    assert [entry.name for entry in store.list(f"data/{slug}")] == ["csv"]
 
 
 def test_a_bad_row_is_named_with_its_line(errand: Callable[..., Errand], store: Store) -> None:
