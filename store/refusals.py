@@ -24,7 +24,12 @@ PASSING = {
     "SocketException",
     "SocketTimeoutException",
 }
-PASSING_TEXTS = ("Failed to find datanode", "could only be written to", "NameNode still not started")
+PASSING_TEXTS = (
+    "Failed to find datanode",
+    "No active and not excluded nodes",
+    "could only be written to",
+    "NameNode still not started",
+)
 SAFE_MODE = ("SafeModeException", "is in safe mode", "Name node is in safe mode")
 QUOTA = re.compile(r"(DS|NS)?Quota(ByStorageType)?ExceededException")
 SECRET = re.compile(r"\b(delegation|token)=[^&\s\"'<>]+", re.IGNORECASE)

@@ -82,7 +82,7 @@ def test_nodes_and_metrics_are_of_one_cluster(cluster: Cluster, manager: Resourc
 def test_queues_have_limits(manager: ResourceManager) -> None:
     default, narrow = manager.queue("default"), manager.queue("root.narrow")
     assert (default.state, narrow.state) == ("RUNNING", "RUNNING")
-    assert (default.capacity, narrow.capacity, narrow.maximum_capacity) == (60.0, 40.0, 40.0)
+    assert (default.capacity, narrow.capacity, narrow.maximum_capacity) == pytest.approx((60.0, 40.0, 40.0))
     assert default.maximum_mib == manager.metrics().total_mib
     assert narrow.maximum_mib is not None
     assert narrow.maximum_mib < manager.metrics().total_mib / 2

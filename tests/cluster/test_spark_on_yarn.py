@@ -22,7 +22,7 @@ from yarn.resource_manager import ResourceManager
 from yarn.submission import LIVING
 
 # Longer than it takes to break something.
-LONG = ("--set", "profile.tiny.epochs=300")
+LONG = ("--set", "profile.tiny.epochs=150")
 
 
 @pytest.fixture

@@ -139,6 +139,7 @@ def finish(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
         output, errors = process.communicate(timeout=DEADLINE_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
+        process.communicate()
         raise
     return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
