@@ -1,6 +1,6 @@
 """What the cluster of the environment costs: HDFS against curl, a Spark session's start, the whole chain on YARN.
 
-Only where one is up: `make cluster-up`, `. build/cluster/env`, then `make bench`.
+Only where one is up: `make cluster-up`, `. build/cluster/env`, then `make bench ARGS=cluster`.
 """
 
 from __future__ import annotations
