@@ -19,7 +19,7 @@ run: setup ## measure on this machine: real MNIST, the quick profile
 	@.venv/bin/yarnstick run --profile quick $(ARGS)
 
 test: setup ## the whole test suite
-	@.venv/bin/python -m pytest $(ARGS)
+	@.venv/bin/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 check: setup ## lint, format and types
 	@.venv/bin/ruff check .
