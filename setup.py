@@ -65,7 +65,16 @@ setup(
         "dask": ["dask", "distributed", "scikit-learn"],
         "sklearn": ["scikit-learn"],
         "kerberos": ["hdfs[kerberos]"],
-        "dev": ["hypothesis", "mypy", "orjson", "playwright", "pre-commit", "ruff"]
-        + ["pytest", "pytest-timeout", "pytest-xdist"],
+        "dev": [
+            "hypothesis",
+            "mypy",
+            "orjson",
+            "playwright",
+            "pre-commit",
+            "pytest",
+            "pytest-timeout",
+            "pytest-xdist",
+            "ruff",
+        ],
     },
 )
