@@ -115,7 +115,7 @@ class Experiment:
             machine_memory_gb=begun.memory_gb,
             commit=begun.commit,
             session=self.settings.profile.session,
-            noisy_cores=main.noisy_share * self.limits.cores,
+            noisy_cores=main.quiet_cores(self.limits.cores),
             quiet_share=main.noisy_share,
             quiet_seconds=self.settings.hadoop.quiet_seconds,
             datasets={slug: open_dataset(self.store, slug, each.name) for slug, each in self.sources.items()},
@@ -162,7 +162,7 @@ class Experiment:
             machine=begun.machine,
             cpu=cpu_name(),
             seconds=main.probe_seconds,
-            noisy_cores=main.noisy_share * self.limits.cores,
+            noisy_cores=main.quiet_cores(self.limits.cores),
             repeats=main.noisy_repeats,
         )
         possible = [each.spec for each in self.planned if not each.impossible]

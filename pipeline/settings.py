@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal, NewType
 
@@ -23,10 +24,14 @@ class Main(Struct, frozen=True, kw_only=True):
     scale: Literal["global", "pixel"]
     machine: str
     cache: Path
-    noisy_share: Inner
+    noisy_share: Fraction
     noisy_repeats: Annotated[int, Meta(ge=0, le=10)]
     probe_seconds: Annotated[float, Meta(ge=0, le=60)]
     lease: Path | None
+
+    def quiet_cores(self, cores: int) -> float:
+        """A container's neighbours can load more cores than it has; at a share of 1 that is no noise either."""
+        return self.noisy_share * cores if self.noisy_share < 1 else sys.float_info.max
 
 
 class StoreSettings(Struct, frozen=True, kw_only=True):

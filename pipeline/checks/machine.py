@@ -58,12 +58,13 @@ def room(experiment: Experiment) -> Check:
 
 def load(settings: Settings) -> Check:
     """Of others, now; what is above the noisy share would label every trial."""
-    allowed = settings.main.noisy_share * usable_cores()
+    allowed = settings.main.quiet_cores(usable_cores())
+    quiet = f"up to {allowed:.2f} are quiet" if settings.main.noisy_share < 1 else "none is noisy"
     busy, names = 0.0, list[str]()
     for _ in range(LOOKS):
         busy, names = _look()
         if busy <= allowed:
-            return fine(f"others use {busy:.2f} cores, and up to {allowed:.2f} are quiet (noisy_share)")
+            return fine(f"others use {busy:.2f} cores, and {quiet} (noisy_share)")
     by = f" with {listed(names)}" if names else ""
     return bad(
         f"the machine is busy{by}: others use {busy:.2f} cores, above the {allowed:.2f} of noisy_share",

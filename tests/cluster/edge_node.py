@@ -41,7 +41,7 @@ trials = 1
 def settings(
     url: str,
     *,
-    noisy_share: float = 0.99,
+    noisy_share: float = 1,
     noisy_repeats: int = 0,
     home: object = "",
     executors: int = 2,

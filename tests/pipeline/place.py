@@ -19,7 +19,7 @@ YARNSTICK = [sys.executable, "-c", "from pipeline.cli import main; main()"]
 LUIGI = [sys.executable, "-m", "luigi", "--module", "pipeline.tasks", "Report"]
 PROFILE = """
 [yarnstick]
-noisy_share = 0.99
+noisy_share = 1
 noisy_repeats = 0
 probe_seconds = 0
 lease = lease.lock

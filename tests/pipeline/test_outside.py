@@ -11,7 +11,7 @@ from tests.pipeline.place import TOP, YARNSTICK, Place
 
 PROFILE = """
 [yarnstick]
-noisy_share = 0.99
+noisy_share = 1
 noisy_repeats = 0
 probe_seconds = 0
 lease = lease.lock
