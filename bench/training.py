@@ -67,6 +67,7 @@ def _row(gradient: str, precision: str, bound: float | None, *, threads: int) ->
 def _training(gradient: str, precision: str, *, threads: int) -> Training:
     import torch
 
+    from models.rows import Values
     from models.training import Training
 
     torch.set_num_threads(threads)
@@ -78,8 +79,9 @@ def _training(gradient: str, precision: str, *, threads: int) -> Training:
         hyperparameters=Hyperparameters(
             solver="gd", learning_rate=0.1, precision=precision, gradient=gradient, batch_size=None, epochs=EPOCHS
         ),
-        values=torch.rand(ROWS, NETWORK.inputs).to(getattr(torch, precision)),
-        labels=torch.randint(NETWORK.classes, (ROWS,)),
+        rows=Values(
+            torch.rand(ROWS, NETWORK.inputs).to(getattr(torch, precision)), torch.randint(NETWORK.classes, (ROWS,))
+        ),
         seed=1,
     )
 

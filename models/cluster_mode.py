@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 import uuid
-import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -24,10 +23,10 @@ import msgspec
 
 from models import spark_conf
 from models.channel import ALIVE_SECONDS, END, STORE_POLL_SECONDS, Files, Mailbox
-from models.dataset import Dataset
 from models.event_mirror import EventMirror
 from models.protocol import Yarn
 from models.run import Event, decode_event, decode_session, encode_session, end_group, serve
+from models.sent_code import own_code, packages, zipped
 from models.spark_home import own_home
 from models.spark_master import log4j
 from models.spark_on_yarn import EVENT_LOGS
@@ -41,8 +40,6 @@ from yarn.diagnostics import last_words
 from yarn.site import addresses_of
 from yarn.submission import Submission
 
-TOP = Path(__file__).parent.parent
-SHIPPED = ("store", "yarn", "models")
 RENDEZVOUS, STUB, LOG4J = "rendezvous.json", "yarnstick_driver.py", "log4j2.properties"
 DRIVER_MIB, DRIVER_CORES = 2048, 1
 SUBMIT_LOG = "spark-submit.log"
@@ -180,7 +177,7 @@ def _submit(
     command = [
         str(home / "bin" / "spark-submit"),
         *("--master", "yarn", "--deploy-mode", "cluster", "--name", "yarnstick", "--queue", yarn.queue),
-        *("--py-files", str(_zipped(work / "yarnstick.zip", [TOP / name for name in SHIPPED]))),
+        *("--py-files", str(own_code(work))),
         *("--files", f"{work / RENDEZVOUS},{work / LOG4J}"),
         *(part for key, value in conf.items() for part in ("--conf", f"{key}={value}")),
         str(work / STUB),
@@ -191,24 +188,10 @@ def _submit(
         import py4j  # type: ignore[import-untyped]
         import pyspark
 
-        archives = [_zipped(work / f"{package.name}.zip", [package]) for package in _packages(pyspark, py4j)]
+        archives = [zipped(work / f"{package.name}.zip", [package]) for package in packages(pyspark, py4j)]
         environment["PYSPARK_ARCHIVES_PATH"] = ",".join(map(str, archives))
     with (work / SUBMIT_LOG).open("wb") as log:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
-
-
-def _packages(*modules: object) -> list[Path]:
-    return [Path(str(module.__file__)).parent for module in modules]  # type: ignore[attr-defined]
-
-
-def _zipped(target: Path, packages: list[Path]) -> Path:
-    """Python's files, and the texts that PySpark reads: beside them it has half a gigabyte of jars."""
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        for package in packages:
-            for path in sorted(package.rglob("*")):
-                if path.suffix in (".py", ".json"):
-                    archive.write(path, path.relative_to(package.parent))
-    return target
 
 
 def _why(submission: Submission, code: int, *, said: Path) -> TrialError:
@@ -245,18 +228,12 @@ class _Local:
     def specs(self) -> Iterator[bytes]:
         lines = self._mailbox.specs()
         session = decode_session(next(lines))
-        datasets = {slug: self._fetched(slug, data) for slug, data in session.datasets.items()}
+        datasets = {slug: data.local_to(self._store, slug) for slug, data in session.datasets.items()}
         yield encode_session(replace(session, datasets=datasets, parent=os.getppid()))
         yield from lines
 
     def tell(self, event: bytes) -> None:
         self._mailbox.tell(event)
-
-    def _fetched(self, slug: str, data: Dataset) -> Dataset:
-        def local(split: str, paths: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(str(self._store.local(f"data/{slug}/packed/{split}/{Path(path).name}")) for path in paths)
-
-        return replace(data, train=local("train", data.train), test=local("test", data.test))
 
 
 if __name__ == "__main__":

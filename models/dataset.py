@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from store.errors import DataError
+from store.protocol import Store
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,6 +62,19 @@ class Dataset:
     def read_span(self, fraction: float, start: int, stop: int) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
         """Rows start..stop of a fraction: a worker's share. Reads only the row groups that it needs."""
         return self._gather(self.train, self.chosen(fraction)[start:stop])
+
+    def read_test_span(self, start: int, stop: int) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
+        import numpy as np
+
+        return self._gather(self.test, np.arange(start, stop))
+
+    def local_to(self, store: Store, slug: str) -> Dataset:
+        """The same data under the paths that it gets on this machine, where it may have to be fetched first."""
+
+        def local(split: str, paths: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(str(store.local(f"data/{slug}/packed/{split}/{Path(path).name}")) for path in paths)
+
+        return replace(self, train=local("train", self.train), test=local("test", self.test))
 
     def values(self, features: NDArray[np.generic], dtype: str) -> NDArray[np.floating]:
         """The normalized values of packed features, at the precision asked for."""

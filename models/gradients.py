@@ -63,7 +63,7 @@ class Autograd:
 
 @dataclass(slots=True)
 class _Rows:
-    """Room for so many rows, kept from one chunk to the next: fresh memory costs more than arithmetic on it."""
+    """What a chunk of rows needs, kept from one to the next: fresh memory costs more than arithmetic on it."""
 
     outputs: list[Tensor] = field(default_factory=list)  # of each layer, after its activation
     deltas: list[Tensor] = field(default_factory=list)  # the loss's derivative by what each layer summed up
@@ -77,12 +77,13 @@ class Manual:
 
     def __init__(self, activations: tuple[str | None, ...]) -> None:
         self._activations = activations
-        self._rooms: dict[int, _Rows] = {}
+        self._rows = 0
+        self._room = _Rows()
         self._products: list[Tensor] = []
 
     def add(self, weights: list[Tensor], values: Tensor, labels: Tensor, *, sums: list[Tensor]) -> Tensor:
         with torch.no_grad():
-            room = self._room(weights, len(values))
+            room = self._made(weights, len(values))
             self._forward(weights, values, room)
             loss = self._loss(room, labels, sums[0].dtype)
             self._backward(weights, values, room, sums)
@@ -127,16 +128,21 @@ class Manual:
         else:
             total += torch.mm(delta.t(), inputs, out=self._products[layer])
 
-    def _room(self, weights: list[Tensor], rows: int) -> _Rows:
-        if rows not in self._rooms:
+    def _made(self, weights: list[Tensor], rows: int) -> _Rows:
+        """Room for the most rows there ever were serves fewer too."""
+        if rows > self._rows:
             sizes = [len(bias) for bias in weights[1::2]]
             new = weights[0].new_empty
-            self._rooms[rows] = _Rows(
+            self._rows = rows
+            self._room = _Rows(
                 outputs=[new(rows, size) for size in sizes],
                 deltas=[new(rows, size) for size in sizes],
             )
             self._products = [torch.empty_like(matrix) for matrix in weights[::2]]
-        return self._rooms[rows]
+        return _Rows(
+            outputs=[each[:rows] for each in self._room.outputs],
+            deltas=[each[:rows] for each in self._room.deltas],
+        )
 
 
 ACTIVATE: dict[str, Callable[[Tensor], Tensor]] = {

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from models.spec import Network
+from models.spec import Network, TrialSpec
 
 if TYPE_CHECKING:
     import torch
+
+    from models.gradients import Forward
 
 Layer = tuple[NDArray[np.float64], NDArray[np.float64]]  # weights (outputs, inputs) and bias
 Values = NDArray[np.floating]
@@ -94,3 +96,19 @@ def logits(parameters: list[torch.Tensor], values: torch.Tensor, activations: tu
         if activation is not None:
             values = getattr(torch, activation)(values)
     return values
+
+
+def trained_network(spec: TrialSpec, device: torch.device) -> tuple[list[torch.Tensor], Forward]:
+    """Of a trial: its weights, and the way from values to what softmax is taken of."""
+    import torch
+
+    # bfloat16 has too few digits to add small steps to: its weights are kept in float32.
+    precision = spec.hyperparameters.precision
+    dtype, kept = getattr(torch, precision), torch.float32 if precision == "bfloat16" else getattr(torch, precision)
+    if spec.network.source is not None:
+        from models.own_network import own_network
+
+        return own_network(spec.network, seed=spec.seed, device=device, dtype=dtype, kept=kept)
+    parameters = to_torch(initial_weights(spec.network, spec.seed), device=device, dtype=kept)
+    activations = spec.network.layer_activations
+    return parameters, lambda weights, values: logits(weights, values, activations)

@@ -31,6 +31,7 @@ class Epoch:
     train_accuracy: float | None = None
     test_accuracy: float | None = None
     ledger: dict[str, float] = field(default_factory=dict)
+    peak_memory_mib: float | None = None  # of the largest process that trains
 
     # The same for all epochs of a trial.
     startup_seconds: float | None = None
@@ -38,6 +39,7 @@ class Epoch:
     bytes_read: int | None = None
     granted_executors: int | None = None
     granted_cores: int | None = None
+    exchange_seconds: float | None = None  # that summing a gradient over the executors takes, nothing computed
     blas: str | None = None
     versions: dict[str, str] = field(default_factory=dict)  # of what trained, beside this process's own packages
     parameters: int | None = None  # of a user's own network, which only its module knows
@@ -72,6 +74,7 @@ class Surroundings:
     lets_jvms_end: bool = False  # by themselves: only then do they write a class archive
     yarn: Yarn | None = None  # None: Spark's executors are on this machine
     spark_home: Path | None = None  # another than PySpark's own
+    stall_seconds: float = 300.0  # that executors which train together wait for one of them
 
 
 class TaintedError(Exception):
@@ -104,6 +107,7 @@ BUILT_IN = {
     "numpy": "models.platforms.scratch:Scratch",
     "torch-cpu": "models.platforms.torch_cpu:TorchCpu",
     "torch-cuda": "models.platforms.torch_cuda:TorchCuda",
+    "torch-spark": "models.platforms.torch_spark:TorchSpark",
 }
 GROUP = "yarnstick.platforms"
 

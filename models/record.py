@@ -69,6 +69,8 @@ class EpochRecord:
     serialization: float | None = None
     driver: float | None = None
     other: float | None = None
+    exchange_seconds: float | None = None  # that summing a gradient over these executors takes, nothing computed
+    peak_memory_mib: float | None = None  # of the largest process that trains, as far as it has come
     floor_seconds: float | None = None  # this epoch's arithmetic at the speed of this machine's matrix product
     peak_flops: float | None = None  # that speed, at the same precision with as many cores, in FLOP/s
 

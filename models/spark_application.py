@@ -7,13 +7,14 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from models.event_log import Application, EventLog
 from models.protocol import Surroundings
 from models.spark_conf import common
 from models.spark_master import ITERATIONS, Master, master
 from models.spec import Resources
+from models.telling import Listener
 from store.errors import TrialError
 
 if TYPE_CHECKING:
@@ -30,6 +31,25 @@ FROM range(0, {slots}, 1, {slots})
 
 
 class SparkApplication:
+    # Spark allows one to a process, so platforms of one session share it.
+    _shared: ClassVar[SparkApplication | None] = None
+
+    @classmethod
+    def shared(cls, resources: Resources, surroundings: Surroundings) -> SparkApplication:
+        """The one that is there, if it has these resources; else a new one."""
+        there = cls._shared
+        if there is not None and (there.resources.executors_alike != resources.executors_alike or not there.is_whole()):
+            cls.end_shared()
+        if cls._shared is None:
+            cls._shared = cls(resources, surroundings)
+        return cls._shared
+
+    @classmethod
+    def end_shared(cls) -> None:
+        if cls._shared is not None:
+            cls._shared.stop()
+            cls._shared = None
+
     def __init__(self, resources: Resources, surroundings: Surroundings) -> None:
         began = time.perf_counter()
         if resources.executors is None or resources.cores is None or resources.memory_mib is None:
@@ -39,6 +59,7 @@ class SparkApplication:
         self._iterations = surroundings.work / ITERATIONS
         self._blas: str | None = None
         self._javas: set[str] = set()
+        self._has_code = False
         self.session = self._start(surroundings)
         self.master.started(self.session.sparkContext.applicationId)
         self._wait_for_executors(resources.executors)
@@ -48,10 +69,28 @@ class SparkApplication:
         """The event log of this application, read from its beginning."""
         return GrowingLog(self.master)
 
+    def granted(self) -> tuple[int, int, str | None]:
+        """Executors and cores that it really has, and a sentence where they are not what it says."""
+        return self.master.granted(self.log().read())
+
+    def listener(self) -> Listener:
+        """Where Python tasks of ours, which from now on find our code, can tell something while they run."""
+        context = self.session.sparkContext
+        if not self._has_code:
+            self.master.send_code(context)
+            self._has_code = True
+        given = context.getConf()
+        host = str(given.get("spark.driver.host"))
+        return Listener(str(given.get("spark.driver.bindAddress", host)), known_as=host)
+
     def executors(self) -> int:
         """How many are there now; the driver is in Spark's list too."""
         context = self.session.sparkContext
         return int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1
+
+    def is_whole(self) -> bool:
+        """All executors that were asked for are there."""
+        return self.executors() >= (self.resources.executors or 1)
 
     def blas(self) -> str:
         """What MLlib multiplies matrices with, as every executor's JVM says: `VectorBLAS`, or each with its share."""

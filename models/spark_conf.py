@@ -26,6 +26,9 @@ def common(resources: Resources) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "false",
         # Compiling a query that runs once takes longer than it saves; gradient passes are no queries.
         "spark.sql.codegen.wholeStage": "false",
+        # A barrier stage without enough slots would be tried again for ten minutes.
+        "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
+        "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "3",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         **{f"spark.executorEnv.{name}": value for name, value in ONE_THREAD.items()},

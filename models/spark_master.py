@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from models.protocol import Surroundings
+from models.sent_code import own_code
 from models.spark_home import own_home
 from models.spec import Resources, TrialSpec
 from models.vectors import write_vectors
 from store.errors import TrialError
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
+
     from models.dataset import Dataset
     from models.event_log import Application
 
@@ -32,6 +35,10 @@ class Master(Protocol):
 
     def started(self, application: str) -> None:
         """The application runs, under this id."""
+        ...
+
+    def send_code(self, context: SparkContext) -> None:
+        """What Python tasks of ours import."""
         ...
 
     def refused(self, message: str) -> TrialError:
@@ -100,6 +107,9 @@ class LocalCluster:
     def started(self, application: str) -> None:
         self._application = application
 
+    def send_code(self, context: SparkContext) -> None:
+        context.addPyFile(str(own_code(self._surroundings.work)))
+
     def refused(self, message: str) -> TrialError:
         return TrialError(f"Spark did not start: {message}")
 
@@ -131,6 +141,8 @@ class LocalCluster:
             session.stop()
             gateway.shutdown()
         else:
+            # Else it would say that its peer went away.
+            session.sparkContext._accumulatorServer.handle_error = lambda *_: None
             gateway.proc.kill()
 
 

@@ -12,6 +12,7 @@ from models import spark_conf
 from models.event_mirror import EventMirror
 from models.probes import SESSION
 from models.protocol import Surroundings, Yarn
+from models.sent_code import own_code
 from models.spark_home import own_home
 from models.spark_master import log4j, submit
 from models.spec import Resources, TrialSpec
@@ -26,6 +27,8 @@ from yarn.resource_manager import ResourceManager
 from yarn.submission import Submission
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
+
     from models.dataset import Dataset
     from models.event_log import Application
 
@@ -108,6 +111,9 @@ class ClientMode(OnYarn):
             "spark.local.dir": str(self._work / "local"),
         }
 
+    def send_code(self, context: SparkContext) -> None:
+        context.addPyFile(str(own_code(self._work)))
+
     def refused(self, message: str) -> TrialError:
         if self._submission.lost:
             return TrialError(self._submission.lost)
@@ -145,6 +151,9 @@ class ClusterMode(OnYarn):
 
     def conf(self, resources: Resources) -> dict[str, str]:
         return {}
+
+    def send_code(self, context: SparkContext) -> None:
+        """It came with us, and Spark gave it to the executors too."""
 
     def refused(self, message: str) -> TrialError:
         return TrialError(f"the driver on YARN could not start its application: {message}")

@@ -135,6 +135,11 @@ class Resources:
     device: str = "cpu"
 
     @property
+    def executors_alike(self) -> tuple[Any, ...]:
+        """Equal where one Spark application serves both."""
+        return (self.executors, self.cores, self.memory_mib, self.deploy_mode)
+
+    @property
     def total_cores(self) -> int | None:
         if self.executors is not None and self.cores is not None:
             return self.executors * self.cores
@@ -177,8 +182,7 @@ class TrialSpec:
     @property
     def session(self) -> tuple[Any, ...]:
         """Trials of equal sessions can run in one process (and one Spark application)."""
-        r = self.resources
-        return (r.executors, r.cores, r.memory_mib, r.deploy_mode)
+        return self.resources.executors_alike
 
     def attempted(self, attempt: int) -> TrialSpec:
         return replace(self, attempt=attempt)

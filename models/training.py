@@ -1,18 +1,21 @@
-"""Training in torch on one device, shared by every torch platform: full batch in chunks, or mini-batches."""
+"""Training in torch on one device: full batch in chunks, or mini-batches; alone, or each on a share of the rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import statistics
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 
 from models.gradients import Forward, gradient
+from models.rows import CHUNK_ROWS, Chunk, Rows
 from models.spec import Hyperparameters, Network
 
-# A full batch in one piece falls out of the processor's cache; the sum over chunks is the same gradient.
-CHUNK_ROWS = 2048
 MOMENTUM = 0.9
+EXCHANGES = 9
 HISTORY = 10  # corrections that l-bfgs remembers: MLlib's number
 
 
@@ -23,6 +26,32 @@ class Done:
     loss: float
     passes: int
     updates: int
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Whose rows these are: from `start` to before `stop` of all that are trained on."""
+
+    start: int
+    stop: int
+    of: int
+
+    def own(self, which: torch.Tensor) -> torch.Tensor:
+        """Those of some rows that are ours, counted from our first."""
+        return which[(which >= self.start) & (which < self.stop)] - self.start
+
+
+class Together(Protocol):
+    """Those who train the same weights, each on its own share."""
+
+    def sum(self, gradient: torch.Tensor) -> None:
+        """Over all, in place: the same numbers everywhere."""
+        ...
+
+
+class Alone:
+    def sum(self, gradient: torch.Tensor) -> None:
+        """There is nobody else."""
 
 
 class Training:
@@ -38,68 +67,83 @@ class Training:
         parameters: list[torch.Tensor],
         forward: Forward,
         hyperparameters: Hyperparameters,
-        values: torch.Tensor,
-        labels: torch.Tensor,
+        rows: Rows,
         seed: int,
+        share: Share | None = None,
+        together: Together | None = None,
     ) -> None:
         self.parameters = parameters
         self._forward = forward
         self._gradients = gradient(hyperparameters.gradient, network=network, forward=forward)
-        self._dtype = values.dtype
-        self._values = values
-        self._labels = labels
+        self._rows = rows
+        self._share = share or Share(0, len(rows), len(rows))
+        self._together = together or Alone()
         self._batch_size = hyperparameters.batch_size
         self._optimizer = _optimizer(self.parameters, hyperparameters)
         self._shuffle = torch.Generator().manual_seed(seed)
         self._last: tuple[torch.Tensor, torch.Tensor] | None = None
+        # One piece of memory for all gradients, and the loss behind them: what is summed with others is one message.
+        self._sum = torch.zeros(sum(each.numel() for each in parameters) + 1, device=parameters[0].device)
+        self._sum = self._sum.to(parameters[0].dtype)
+        sizes = [*(each.numel() for each in parameters), 1]
+        *parts, self._loss = self._sum.split(sizes)
+        self._parts = [part.view_as(each) for part, each in zip(parts, parameters, strict=True)]
 
     def prepare(self) -> None:
         """Find a gradient of each number of rows that an epoch will ask for, and drop it: that compiles it."""
-        rows = len(self._labels)
+        rows = len(self._rows)
         batch = min(self._batch_size or rows, rows)
         sizes = {chunk for size in (batch, rows % batch) for chunk in (min(CHUNK_ROWS, size), size % CHUNK_ROWS)}
         for size in sizes - {0}:
-            self._gradient(self._values[:size], self._labels[:size])
+            self._gradient(self._rows.batch(torch.arange(size)), size)
 
     def epoch(self) -> Done:
         if self._batch_size is not None:
             return self._mini_batches(self._batch_size)
         if isinstance(self._optimizer, torch.optim.LBFGS):
             return self._l_bfgs(self._optimizer)
-        loss = self._gradient(self._values, self._labels)
+        loss = self._gradient(self._rows.chunks(), self._share.of)
         self._optimizer.step()
         return Done(loss=loss.item(), passes=1, updates=1)
 
-    def accuracy(self, values: torch.Tensor, labels: torch.Tensor) -> float:
+    def exchange_seconds(self) -> float:
+        """That a sum with the others takes: the median of some. Leaves no trace."""
+        took: list[float] = []
+        for _ in range(EXCHANGES):
+            before = time.perf_counter()
+            self._together.sum(self._sum)
+            took.append(time.perf_counter() - before)
+        self._sum.zero_()
+        return statistics.median(took)
+
+    def right(self, rows: Rows) -> int:
+        """How many of these the network knows."""
         with torch.no_grad():
             weights = self._cast()
-            right = sum(
-                (self._forward(weights, some).argmax(1) == known).sum()
-                for some, known in zip(values.split(CHUNK_ROWS), labels.split(CHUNK_ROWS), strict=True)
-            )
-        return float(right) / len(labels)
+            return int(sum((self._forward(weights, some).argmax(1) == known).sum() for some, known in rows.chunks()))
 
     def _cast(self) -> list[torch.Tensor]:
         """The weights at the precision of the values."""
-        return [each.detach().to(self._dtype) for each in self.parameters]
+        return [each.detach().to(self._rows.dtype) for each in self.parameters]
 
-    def _gradient(self, values: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """Put the mean gradient over all rows into the parameters' `grad`; the mean loss."""
+    def _gradient(self, chunks: Iterable[Chunk], count: int) -> torch.Tensor:
+        """Put the mean gradient over `count` rows, of which these are ours, into `grad`; the mean loss."""
         weights = self._cast()
-        sums = [torch.zeros_like(each) for each in self.parameters]
-        total = torch.zeros((), device=values.device, dtype=sums[0].dtype)
-        for some, known in zip(values.split(CHUNK_ROWS), labels.split(CHUNK_ROWS), strict=True):
-            total += self._gradients.add(weights, some, known, sums=sums)
-        for each, part in zip(self.parameters, sums, strict=True):
-            each.grad = part.div_(len(labels))
-        return total / len(labels)
+        self._sum.zero_()
+        for some, known in chunks:
+            self._loss += self._gradients.add(weights, some, known, sums=self._parts)
+        self._together.sum(self._sum)
+        self._sum /= count
+        for each, part in zip(self.parameters, self._parts, strict=True):
+            each.grad = part
+        return self._loss.clone()
 
     def _mini_batches(self, size: int) -> Done:
-        order = torch.randperm(len(self._labels), generator=self._shuffle).to(self._labels.device)
-        total = torch.zeros((), device=self._values.device, dtype=self.parameters[0].dtype)
+        order = torch.randperm(self._share.of, generator=self._shuffle).to(self._sum.device)
+        total = torch.zeros_like(self._loss)
         updates = 0
         for batch in order.split(size):
-            total += self._gradient(self._values[batch], self._labels[batch]) * len(batch)
+            total += self._gradient(self._rows.batch(self._share.own(batch)), len(batch)) * len(batch)
             self._optimizer.step()
             updates += 1
         return Done(loss=total.item() / len(order), passes=1, updates=updates)
@@ -112,7 +156,7 @@ class Training:
             nonlocal passes
             at = torch.cat([each.detach().flatten() for each in self.parameters])
             if self._last is None or not torch.equal(at, self._last[0]):
-                self._last = (at, self._gradient(self._values, self._labels))
+                self._last = (at, self._gradient(self._rows.chunks(), self._share.of))
                 passes += 1
             # else the line search ended here, and the gradient is still there.
             return self._last[1].item()

@@ -27,8 +27,6 @@ class MLlib:
         {"executors", "cores", "memory_mib", "partitions", "deploy_modes", "solvers", "learning_rates", "fractions"}
     )
     fixed: ClassVar[dict[str, str]] = {"precision": "float64"}
-    # A process can have one Spark application: all platforms of MLlib train in it.
-    _application: ClassVar[SparkApplication | None] = None
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
@@ -46,7 +44,7 @@ class MLlib:
         return None
 
     def train(self, spec: TrialSpec, data: Dataset) -> Iterator[Epoch]:
-        application = self._start(spec)
+        application = SparkApplication.shared(spec.resources, self._surroundings)
         context = application.session.sparkContext
         context.setJobGroup(spec.slug, "yarnstick")
         try:
@@ -95,16 +93,7 @@ class MLlib:
             self.close()  # the next trial gets an application with all of its executors
 
     def close(self) -> None:
-        if MLlib._application is not None:
-            MLlib._application.stop()
-            MLlib._application = None
-
-    def _start(self, spec: TrialSpec) -> SparkApplication:
-        if MLlib._application is not None and MLlib._application.resources != spec.resources:
-            self.close()
-        if MLlib._application is None:
-            MLlib._application = SparkApplication(spec.resources, self._surroundings)
-        return MLlib._application
+        SparkApplication.end_shared()
 
     def _fit(self, spec: TrialSpec, data: Dataset, rows: DataFrame) -> Fit:
         estimator = self._estimator(spec, data)

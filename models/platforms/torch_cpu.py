@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 from models.dataset import Dataset
-from models.networks import initial_weights
+from models.networks import trained_network
 from models.protocol import Epoch, Surroundings
 from models.spec import TrialSpec
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
     from numpy.typing import NDArray
 
-    from models.gradients import Forward
+    from models.rows import Values
 
     Packed = tuple[NDArray[np.generic], NDArray[np.int64]]
 
@@ -48,18 +48,17 @@ class TorchCpu:
             torch.set_num_threads(spec.resources.threads)
         device = torch.device(spec.resources.device)
         began = time.perf_counter()
-        values, labels = self._load(data, data.read_train(spec.data_fraction), spec)
+        rows = self._load(data, data.read_train(spec.data_fraction), spec)
         self._wait(device)
         load_seconds = time.perf_counter() - began
-        test_values, test_labels = self._load(data, data.read_test(), spec)
-        parameters, forward = self._network(spec, device)
+        test_rows = self._load(data, data.read_test(), spec)
+        parameters, forward = trained_network(spec, device)
         training = Training(
             network=spec.network,
             parameters=parameters,
             forward=forward,
             hyperparameters=spec.hyperparameters,
-            values=values,
-            labels=labels,
+            rows=rows,
             seed=spec.seed,
         )
         if spec.hyperparameters.gradient == "compile":
@@ -79,10 +78,10 @@ class TorchCpu:
                 cpu_seconds=cpu_seconds,
                 passes=done.passes,
                 updates=done.updates,
-                samples=done.passes * len(labels),
+                samples=done.passes * len(rows),
                 loss=done.loss,
-                train_accuracy=training.accuracy(values, labels) if last else None,
-                test_accuracy=training.accuracy(test_values, test_labels),
+                train_accuracy=training.right(rows) / len(rows) if last else None,
+                test_accuracy=training.right(test_rows) / len(test_rows),
                 startup_seconds=startup_seconds,
                 load_seconds=load_seconds,
                 bytes_read=data.train_bytes,
@@ -101,33 +100,17 @@ class TorchCpu:
 
         return time.perf_counter() - began
 
-    def _network(self, spec: TrialSpec, device: torch.device) -> tuple[list[torch.Tensor], Forward]:
-        """Its weights, and the way from values to what softmax is taken of."""
+    def _load(self, data: Dataset, packed: Packed, spec: TrialSpec) -> Values:
         import torch
 
-        from models.networks import logits, to_torch
-
-        # bfloat16 has too few digits to add small steps to: its weights are kept in float32.
-        precision = spec.hyperparameters.precision
-        dtype, kept = getattr(torch, precision), torch.float32 if precision == "bfloat16" else getattr(torch, precision)
-        if spec.network.source is not None:
-            from models.own_network import own_network
-
-            return own_network(spec.network, seed=spec.seed, device=device, dtype=dtype, kept=kept)
-        layers = initial_weights(spec.network, spec.seed)
-        parameters = to_torch(layers, device=device, dtype=kept)
-        activations = spec.network.layer_activations
-        return parameters, lambda weights, values: logits(weights, values, activations)
-
-    def _load(self, data: Dataset, packed: Packed, spec: TrialSpec) -> tuple[torch.Tensor, torch.Tensor]:
-        import torch
+        from models.rows import Values
 
         features, labels = packed
         precision = spec.hyperparameters.precision
         exact = "float64" if precision == "float64" else "float32"
         values = torch.from_numpy(data.values(features, exact))
         device = torch.device(spec.resources.device)
-        return values.to(device, getattr(torch, precision)), torch.from_numpy(labels).to(device)
+        return Values(values.to(device, getattr(torch, precision)), torch.from_numpy(labels).to(device))
 
     def _wait(self, device: torch.device) -> None:
         """Until the device has done what it was given: before the clock is read."""

@@ -49,12 +49,17 @@ def edge_node(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.delenv("LUIGI_CONFIG_PATH", raising=False)
     url = f"{environment['YARNSTICK_STORE']}-edge"
 
+    places: list[Place] = []
+
     def made(**changes: object) -> Place:
         place = Place(tmp_path / "place", settings(url, **changes))  # type: ignore[arg-type]
         monkeypatch.chdir(place.folder)
+        places.append(place)
         return place
 
     yield made
+    for place in places:
+        place.end()
     store = open_store(read_settings("quick", store=url, overrides=["store.security=insecure"]))
     for name in ("runs", "data"):
         store.remove(name)

@@ -30,7 +30,7 @@ networks = mlp:*-8-*
 platforms = mllib
 executors = {executors}
 cores = {cores}
-memory_mib = 700
+memory_mib = {memory_mib}
 partitions = {partitions}
 fractions = 1.0
 epochs = 3
@@ -46,6 +46,7 @@ def settings(
     home: object = "",
     executors: int = 2,
     cores: int = 1,
+    memory_mib: int = 700,
 ) -> str:
     """The text of a luigi.cfg, with a partition for each slot."""
     return SETTINGS.format(
@@ -55,5 +56,6 @@ def settings(
         home=home,
         executors=executors,
         cores=cores,
+        memory_mib=memory_mib,
         partitions=executors * cores,
     )

@@ -7,22 +7,42 @@ from collections.abc import Callable
 
 import pytest
 
+from cluster.lifecycle import Cluster
+from cluster.place import Shape
 from models.outcome import Outcome
 from pipeline.config import read_settings
 from pipeline.opening import open_resource_manager, open_store
+from pipeline.plan import MASTER_MIB, OVERHEAD_SHARE
 from store.protocol import Store
 from tests.cluster.test_resource_manager import submitted, until
 from tests.pipeline.place import Place
 from yarn.resource_manager import ResourceManager
 from yarn.submission import LIVING
 
-SECONDS = 300.0
+SECONDS = 240.0
+OTHER_MIB = 256
 
 
 @pytest.fixture
-def place(edge_node: Callable[..., Place]) -> Place:
-    """An executor of 2 cores on each of two nodes with 3: wherever the other application is, it is with one of them."""
-    return edge_node(noisy_share=0.15, noisy_repeats=1, cores=2)
+def vcores(cluster: Cluster) -> int:
+    """Of both nodes."""
+    return 2 * shape(cluster).node_vcores
+
+
+@pytest.fixture
+def place(edge_node: Callable[..., Place], cluster: Cluster, vcores: int) -> Place:
+    """One executor on each of two nodes, so that the other application is with one of them, wherever it is.
+
+    A node has the memory for one, the application master and that other application, and not for two.
+    """
+    room = shape(cluster).node_memory_mib - MASTER_MIB - OTHER_MIB
+    return edge_node(noisy_share=0.9 / vcores, noisy_repeats=1, memory_mib=int(room / (1 + OVERHEAD_SHARE)))
+
+
+def shape(cluster: Cluster) -> Shape:
+    found = cluster.place.shape()
+    assert found is not None
+    return found
 
 
 @pytest.fixture
@@ -46,7 +66,7 @@ def run(place: Place, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
-def test_a_trial_among_others_is_flagged_repeated_and_told(place: Place, manager: ResourceManager) -> None:
+def test_a_trial_among_others_is_flagged_repeated_and_told(place: Place, manager: ResourceManager, vcores: int) -> None:
     other = submitted(manager, queue="default")
     until(lambda: manager.application(other).allocated_vcores == 1)
     try:
@@ -63,13 +83,15 @@ def test_a_trial_among_others_is_flagged_repeated_and_told(place: Place, manager
         assert len(outcome.crowding.nodes) == 2
         assert outcome.crowding.missed == 0
         for record in outcome.records:
-            assert (record.others_vcores_before, record.others_vcores, record.nodes_vcores) == (1, 1, 6)
-            assert record.queue_used_by_others == pytest.approx(1 / 6)
+            assert (record.others_vcores_before, record.others_vcores, record.nodes_vcores) == (1, 1, vcores)
+            assert record.queue_used_by_others == pytest.approx(1 / vcores)
     waits = [
-        line for line in done.stdout.splitlines() if "waits for the cluster, at most 3 s: others have 1 of 6" in line
+        line
+        for line in done.stdout.splitlines()
+        if f"waits for the cluster, at most 3 s: others have 1 of {vcores}" in line
     ]
     assert [line.rpartition(" vcores ")[2] for line in waits] == ["of the cluster", "of its nodes"]
-    assert done.stdout.count("had 1 of 6 vcores of its nodes") == 2
+    assert done.stdout.count(f"had 1 of {vcores} vcores of its nodes") == 2
     assert "1 of 1 noisy (all because others had part of the nodes)" in done.stdout
     assert "1 noisy attempt repeated (all because others had part of the nodes)" in done.stdout
 

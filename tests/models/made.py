@@ -73,6 +73,7 @@ RESOURCES = {
     "numpy": Resources(threads=1),
     "torch-cpu": Resources(threads=1),
     "torch-cuda": Resources(device="cuda"),
+    "torch-spark": Resources(executors=2, cores=1, memory_mib=1024, deploy_mode="client"),
 }
 PRECISION = {"mllib": "float64", "mllib-logistic": "float64"}
 

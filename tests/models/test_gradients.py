@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from models.gradients import gradient, unavailable
 from models.networks import initial_weights, logits, to_torch
+from models.rows import CHUNK_ROWS, Values
 from models.spec import ACTIVATIONS, Hyperparameters, Network
-from models.training import CHUNK_ROWS, Training
+from models.training import Training
 
 OWN = Network(sizes=(5, 3), source="nets:make")
 
@@ -103,8 +104,7 @@ def test_preparing_meets_every_size_and_changes_no_weight(batch: int | None) -> 
             batch_size=batch,
             epochs=1,
         ),
-        values=torch.rand(rows, 4),
-        labels=torch.randint(2, (rows,)),
+        rows=Values(torch.rand(rows, 4), torch.randint(2, (rows,))),
         seed=1,
     )
     training.prepare()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +21,10 @@ class Finished:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path / "place")
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path / "place")
+    yield made
+    made.end()
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -42,6 +43,7 @@ class Place:
     def __init__(self, folder: Path, settings: str = PROFILE) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
+        self._started: list[subprocess.Popen[str]] = []
         self.notes = folder / "notes.txt"
         self.fails = folder / "fails"
         self.store = folder / "build" / "store"
@@ -56,7 +58,7 @@ class Place:
 
     def start(self, *arguments: str, command: list[str] = YARNSTICK, **environment: str) -> subprocess.Popen[str]:
         """In a process group of its own, which can be killed as a whole."""
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [*command, *arguments],
             cwd=self.folder,
             env=self.environment | environment,
@@ -66,6 +68,15 @@ class Place:
             text=True,
             start_new_session=True,
         )
+        self._started.append(process)
+        return process
+
+    def end(self) -> None:
+        """What a test left running when it failed would disturb the next one."""
+        for process in self._started:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.communicate()
 
     def run(
         self, *arguments: str, command: list[str] = YARNSTICK, **environment: str

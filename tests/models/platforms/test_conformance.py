@@ -16,7 +16,7 @@ from tests.models.made import CLASSES, COLUMNS, packed, spec, surroundings
 
 # How far a loss may be from the float64 reference, by precision.
 TOLERANCE = {"float64": 1e-9, "float32": 1e-5, "bfloat16": 2e-2}
-MARKS = {"mllib": [pytest.mark.spark], "mllib-logistic": [pytest.mark.spark]}
+MARKS = {name: [pytest.mark.spark] for name in ("mllib", "mllib-logistic", "torch-spark")}
 PERCEPTRON = Network(sizes=(COLUMNS, CLASSES))
 
 
@@ -165,7 +165,7 @@ def test_torch_trains_at_every_precision(data: Dataset, tmp_path: Path, precisio
 
 
 def test_torch_in_chunks_is_torch_in_one_piece(data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.training.CHUNK_ROWS", 33)
+    monkeypatch.setattr("models.rows.CHUNK_ROWS", 33)
     trial = spec("torch-cpu", precision="float64")
     epochs = list(platform("torch-cpu")(surroundings(tmp_path)).train(trial, data))
     assert [epoch.loss for epoch in epochs] == pytest.approx(reference.losses(trial, data), rel=1e-12)

@@ -1,0 +1,93 @@
+"""Rows as torch takes them: kept as values, or as the bytes they are packed in until a chunk of them is due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from models.dataset import Dataset
+
+# A full batch in one piece falls out of the processor's cache; the sum over chunks is the same gradient.
+CHUNK_ROWS = 2048
+
+# Values at the precision that is trained at, and labels; good until the next chunk is asked for.
+Chunk = tuple[Tensor, Tensor]
+
+
+class Rows(Protocol):
+    dtype: torch.dtype
+
+    def __len__(self) -> int: ...
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All of them, in order."""
+        ...
+
+    def batch(self, which: Tensor) -> Iterator[Chunk]:
+        """These, in chunks."""
+        ...
+
+
+class Values:
+    """Every row at the precision that is trained at: the fastest to read, and the most memory."""
+
+    def __init__(self, values: Tensor, labels: Tensor) -> None:
+        self.dtype = values.dtype
+        self._values = values
+        self._labels = labels
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    def chunks(self) -> Iterator[Chunk]:
+        yield from zip(self._values.split(CHUNK_ROWS), self._labels.split(CHUNK_ROWS), strict=True)
+
+    def batch(self, which: Tensor) -> Iterator[Chunk]:
+        for some in _pieces(which):
+            yield self._values[some], self._labels[some]
+
+
+class Packed:
+    """Rows as they are packed, an eighth to a half of the memory of values; room for one chunk of values is kept."""
+
+    def __init__(self, features: Tensor, labels: Tensor, data: Dataset, *, dtype: torch.dtype) -> None:
+        self.dtype = dtype
+        self._features = features
+        self._labels = labels
+        exact = torch.float64 if dtype == torch.float64 else torch.float32
+        self._room = torch.empty(CHUNK_ROWS, features.shape[1], dtype=exact, device=features.device)
+        self._cast = self._room if dtype == exact else torch.empty_like(self._room, dtype=dtype)
+        self._scale = _scale(data, like=self._room) if features.dtype == torch.uint8 else None
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    def chunks(self) -> Iterator[Chunk]:
+        for some, known in zip(self._features.split(CHUNK_ROWS), self._labels.split(CHUNK_ROWS), strict=True):
+            yield self._values(some), known
+
+    def batch(self, which: Tensor) -> Iterator[Chunk]:
+        for some in _pieces(which):
+            yield self._values(self._features[some]), self._labels[some]
+
+    def _values(self, features: Tensor) -> Tensor:
+        values = self._room[: len(features)].copy_(features)
+        if self._scale is not None:
+            offset, divisor = self._scale
+            if offset is not None:
+                values -= offset
+            values /= divisor
+        return values if self._cast is self._room else self._cast[: len(features)].copy_(values)
+
+
+def _pieces(which: Tensor) -> tuple[Tensor, ...]:
+    """Of nothing there is none; torch would make an empty one."""
+    return which.split(CHUNK_ROWS) if len(which) else ()
+
+
+def _scale(data: Dataset, *, like: Tensor) -> tuple[Tensor | None, Tensor]:
+    offset, divisor = (torch.tensor(each, dtype=like.dtype, device=like.device) for each in (data.offset, data.divisor))
+    return (offset if offset.any() else None), divisor
