@@ -59,6 +59,7 @@ class Yarn:
     accepted_seconds: float
     python: str  # of the nodes
     shipped: Shipped
+    python_mib: int = 0  # that an executor's Python takes beside its heap
     is_driver: bool = False  # this process is the driver, on a node
 
 

@@ -9,6 +9,7 @@ from yarn.submission import session_tag
 
 # One BLAS thread a task slot: a multithreaded BLAS would make the sweep of cores a lie.
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+LEAST_OVERHEAD_MIB, OVERHEAD_SHARE = 384, 0.1  # Spark's own
 CONTAINERS = ("spark.yarn.appMasterEnv", "spark.executorEnv")
 
 
@@ -35,10 +36,16 @@ def common(resources: Resources) -> dict[str, str]:
     }
 
 
+def overhead_mib(memory_mib: int, python_mib: int) -> int:
+    """Of an executor's container, beside its heap: Spark's own rule, or what its Python takes."""
+    return max(LEAST_OVERHEAD_MIB, int(OVERHEAD_SHARE * memory_mib), python_mib)
+
+
 def on_yarn(resources: Resources, yarn: Yarn, *, tag: str, session: str) -> dict[str, str]:
     """`session` is that of models.probes.SESSION, in every container and in a tag."""
     return {
         "spark.executor.instances": str(resources.executors),
+        "spark.executor.memoryOverhead": f"{overhead_mib(resources.memory_mib or 0, yarn.python_mib)}m",
         "spark.yarn.archive": yarn.jars,
         "spark.yarn.maxAppAttempts": "1",
         "spark.yarn.queue": yarn.queue,

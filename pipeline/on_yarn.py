@@ -8,7 +8,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from models.protocol import Yarn
+from models.protocol import Yarn, platform
 from models.spark_home import own_home
 from pipeline.opening import node_python, open_resource_manager, reach
 from pipeline.plan import Room
@@ -41,6 +41,7 @@ def prepared(settings: Settings, store: Store, *, folder: str) -> Yarn:
         accepted_seconds=settings.hadoop.accepted_seconds,
         python=node_python(settings),
         shipped=shipped(settings, "spark"),
+        python_mib=_python_mib(settings),
     )
 
 
@@ -60,7 +61,14 @@ def queue_room(settings: Settings) -> Room:
         memory_mib=metrics.total_mib if queue.maximum_mib is None else queue.maximum_mib,
         largest_cores=metrics.total_vcores if queue.largest_vcores is None else queue.largest_vcores,
         largest_mib=metrics.total_mib if queue.largest_mib is None else queue.largest_mib,
+        python_mib=_python_mib(settings),
     )
+
+
+def _python_mib(settings: Settings) -> int:
+    """All executors of a run are alike, so that its platforms train on the same ones."""
+    kinds = map(platform, settings.profile.platforms)
+    return settings.spark.overhead_mib if any(getattr(kind, "in_python", False) for kind in kinds) else 0
 
 
 def published_jars(store: Store, home: Path, *, cache: Path) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from models.protocol import Platform, platform
+from models.spark_conf import LEAST_OVERHEAD_MIB, overhead_mib
 from models.spec import FULL_BATCH_SOLVERS, Hyperparameters, Network, Resources, TrialSpec
 from pipeline.settings import Profile, Settings
 from store.errors import SettingError
@@ -17,8 +18,7 @@ from store.errors import SettingError
 RESOURCE_AXES = ("executors", "cores", "memory_mib", "threads", "workers", "partitions", "deploy_modes")
 AXES = (*RESOURCE_AXES, "solvers", "learning_rates", "batch_sizes", "precisions", "gradients", "fractions")
 LIMITED = ("executors", "cores", "memory_mib", "threads")  # by what this machine has
-# Spark's own, of containers on YARN: spark.executor.memoryOverhead, and the application master of client mode.
-LEAST_OVERHEAD_MIB, OVERHEAD_SHARE = 384, 0.1
+# Spark's own: the application master of client mode.
 MASTER_CORES, MASTER_MIB = 1, 512 + LEAST_OVERHEAD_MIB
 FIELD = {
     "deploy_modes": "deploy_mode",
@@ -50,6 +50,7 @@ class Room:
     memory_mib: int
     largest_cores: int
     largest_mib: int
+    python_mib: int = 0  # that each executor's Python takes beside its heap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,13 +190,13 @@ def _beyond_room(resources: Resources, room: Room) -> str | None:
     """Why resources exceed what the queue gives, where each executor and the application master is a container."""
     r = resources
     executors, cores, memory = r.executors or 0, r.cores or 1, r.memory_mib or 0
-    container = memory + max(LEAST_OVERHEAD_MIB, int(OVERHEAD_SHARE * memory))
+    container = memory + overhead_mib(memory, room.python_mib)
     queue = f"of queue {room.queue}"
     if cores > room.largest_cores:
         return f"cores={cores} exceeds the {room.largest_cores} vcores of the largest container {queue}"
     if container > room.largest_mib:
         return (
-            f"memory_mib={memory} is {container} MiB with Spark's overhead, which exceeds the {room.largest_mib} MiB "
+            f"memory_mib={memory} is {container} MiB with what is beside the heap, which exceeds the {room.largest_mib} MiB "
             f"of the largest container {queue}"
         )
     all_cores, all_memory = executors * cores + MASTER_CORES, executors * container + MASTER_MIB

@@ -90,6 +90,7 @@ class Hadoop(Struct, frozen=True, kw_only=True):
 class Spark(Struct, frozen=True, kw_only=True):
     master: Literal["local-cluster", "yarn"]
     home: Path | None
+    overhead_mib: Annotated[int, Meta(ge=0, le=LARGEST)]
     stall_seconds: Positive
     conf: dict[str, str]
 

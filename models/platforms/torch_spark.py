@@ -24,6 +24,7 @@ class TorchSpark:
         }
     )
     fixed: ClassVar[dict[str, str]] = {}
+    in_python: ClassVar[bool] = True  # its executors need memory beside their heap
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings

@@ -10,9 +10,10 @@ import pytest
 from cluster.lifecycle import Cluster
 from cluster.place import Shape
 from models.outcome import Outcome
+from models.spark_conf import OVERHEAD_SHARE
 from pipeline.config import read_settings
 from pipeline.opening import open_resource_manager, open_store
-from pipeline.plan import MASTER_MIB, OVERHEAD_SHARE
+from pipeline.plan import MASTER_MIB
 from store.protocol import Store
 from tests.cluster.test_resource_manager import submitted, until
 from tests.pipeline.place import Place
