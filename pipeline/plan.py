@@ -196,7 +196,7 @@ def _beyond_room(resources: Resources, room: Room) -> str | None:
         return f"cores={cores} exceeds the {room.largest_cores} vcores of the largest container {queue}"
     if container > room.largest_mib:
         return (
-            f"memory_mib={memory} is {container} MiB with what is beside the heap, which exceeds the {room.largest_mib} MiB "
+            f"memory_mib={memory} is {container} MiB with Spark's overhead, which exceeds the {room.largest_mib} MiB "
             f"of the largest container {queue}"
         )
     all_cores, all_memory = executors * cores + MASTER_CORES, executors * container + MASTER_MIB
