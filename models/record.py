@@ -30,6 +30,7 @@ class EpochRecord:
     learning_rate: float | None = None
     precision: str | None = None
     gradient: str | None = None
+    compression: str | None = None  # none | bfloat16: of gradients on their way
     batch_size: int | None = None  # over all workers; None is the full batch
     data_fraction: float | None = None
     rows: int | None = None  # that were trained on
@@ -42,6 +43,7 @@ class EpochRecord:
     threads: int | None = None
     deploy_mode: str | None = None
     device: str | None = None
+    balance: str | None = None  # even | speed: how rows are shared among executors
     trial: int | None = None
     attempt: int | None = None
     seed: int | None = None

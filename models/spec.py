@@ -19,6 +19,8 @@ ACTIVATIONS = ("sigmoid", "relu", "tanh")
 OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:callable
 FORMS = "mlp:INPUTS-HIDDEN-...-CLASSES, as mlp:*-1024-*, perceptron:*-* or torch:MODULE:CALLABLE"
 PRECISIONS = ("float64", "float32", "bfloat16")
+# Fields that came after trials had slugs: where they are not set, a slug is what it was.
+LATER = (("hyperparameters", "compression"), ("resources", "balance"))
 UNKNOWN = "unknown"  # the network of a log that does not tell it
 
 
@@ -133,6 +135,7 @@ class Resources:
     partitions: int | None = None
     deploy_mode: str | None = None
     device: str = "cpu"
+    balance: str | None = None  # even | speed: how rows are shared among executors
 
     @property
     def executors_alike(self) -> tuple[Any, ...]:
@@ -154,6 +157,7 @@ class Hyperparameters:
     gradient: str | None
     batch_size: int | None  # None is the full batch
     epochs: int
+    compression: str | None = None  # none | bfloat16: of gradients on their way
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +176,11 @@ class TrialSpec:
     @property
     def configuration(self) -> str:
         """All that is compared: equal for the trials and attempts of one configuration."""
-        return msgspec.json.encode(replace(self, trial=0, attempt=0, seed=0), order="sorted").decode()
+        told = msgspec.to_builtins(replace(self, trial=0, attempt=0, seed=0))
+        for part, name in LATER:
+            if told[part][name] is None:
+                del told[part][name]
+        return msgspec.json.encode(told, order="sorted").decode()
 
     @property
     def slug(self) -> str:

@@ -15,8 +15,10 @@ from pipeline.settings import Profile, Settings
 from store.errors import SettingError
 
 # Which part of a spec each list of a profile fills in.
-RESOURCE_AXES = ("executors", "cores", "memory_mib", "threads", "workers", "partitions", "deploy_modes")
-AXES = (*RESOURCE_AXES, "solvers", "learning_rates", "batch_sizes", "precisions", "gradients", "fractions")
+OF_EXECUTORS = ("executors", "cores", "memory_mib", "partitions", "deploy_modes", "devices", "balances")
+RESOURCE_AXES = (*OF_EXECUTORS, "threads", "workers")
+OF_TRAINING = ("solvers", "learning_rates", "batch_sizes", "precisions", "gradients", "compressions", "fractions")
+AXES = (*RESOURCE_AXES, *OF_TRAINING)
 LIMITED = ("executors", "cores", "memory_mib", "threads")  # by what this machine has
 # Spark's own: the application master of client mode.
 MASTER_CORES, MASTER_MIB = 1, 512 + LEAST_OVERHEAD_MIB
@@ -27,6 +29,9 @@ FIELD = {
     "batch_sizes": "batch_size",
     "precisions": "precision",
     "gradients": "gradient",
+    "compressions": "compression",
+    "devices": "device",
+    "balances": "balance",
     "fractions": "data_fraction",
 }
 
@@ -137,10 +142,8 @@ def _configurations(
             continue  # full is for the full-batch solvers
         if chosen["solver"] == "l-bfgs":
             chosen["learning_rate"] = None
-        resources = Resources(
-            **{FIELD.get(axis, axis): chosen[FIELD.get(axis, axis)] for axis in RESOURCE_AXES},
-            device=chosen.get("device", "cpu"),
-        )
+        chosen["device"] = chosen["device"] or "cpu"
+        resources = Resources(**{FIELD.get(axis, axis): chosen[FIELD.get(axis, axis)] for axis in RESOURCE_AXES})
         spec = TrialSpec(
             platform=kind.name,
             dataset=subject.name,
@@ -152,6 +155,7 @@ def _configurations(
                 learning_rate=chosen["learning_rate"],
                 precision=chosen["precision"] or "float32",
                 gradient=chosen["gradient"],
+                compression=chosen["compression"],
                 batch_size=chosen["batch_size"],
                 epochs=profile.epochs,
             ),

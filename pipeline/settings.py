@@ -110,6 +110,9 @@ class Profile(Struct, frozen=True, kw_only=True):
     batch_sizes: tuple[Whole | None, ...]
     precisions: tuple[Literal["float64", "float32", "bfloat16"], ...]
     gradients: tuple[Literal["autograd", "compile", "manual"], ...]
+    compressions: tuple[Literal["none", "bfloat16"], ...]
+    devices: tuple[Literal["cpu", "cuda"], ...]
+    balances: tuple[Literal["even", "speed"], ...]
     deploy_modes: tuple[Literal["client", "cluster"], ...]
     fractions: tuple[Fraction, ...]
     epochs: Whole

@@ -19,8 +19,8 @@ class TorchSpark:
     name: ClassVar[str] = "torch-spark"
     axes: ClassVar[frozenset[str]] = frozenset(
         {
-            *("executors", "cores", "memory_mib", "deploy_modes"),
-            *("solvers", "learning_rates", "batch_sizes", "precisions", "gradients", "fractions"),
+            *("executors", "cores", "memory_mib", "deploy_modes", "devices", "balances"),
+            *("solvers", "learning_rates", "batch_sizes", "precisions", "gradients", "compressions", "fractions"),
         }
     )
     fixed: ClassVar[dict[str, str]] = {}
