@@ -1,7 +1,7 @@
 """`make bench`: ratios of one run, as a table and in build/bench.json.
 
 Exit code 1 when one is over its bound, 3 on a loaded machine. `python -m bench NAME...` runs some of them: training,
-data, report, replay, quick; and cluster, which is run by its name only.
+executors, data, report, replay, memory, quick; and cluster and memory-20, which are run by their names only.
 """
 
 from __future__ import annotations
@@ -15,19 +15,21 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench import data, on_cluster, quick, replay, report, training
+from bench import data, executors, memory, on_cluster, quick, replay, report, training
 from bench.load import DAEMONS_SHARE, QUIET_SHARE, LoadedError, Part, check_quiet, watched
 from models.probes import OtherLoad
 
 PARTS: dict[str, Part] = {
     "training": watched(training.rows, "training"),
+    "executors": watched(executors.rows, "executors"),
     "data": watched(data.rows, "data"),
     "report": watched(lambda folder: report.ratios(), "report"),
     "replay": watched(replay.rows, "replay"),
+    "memory": watched(memory.of(6), "memory"),
     "quick": quick.rows,
 }
-# Beside the daemons of a cluster, where the others are not measured.
-BY_NAME_ONLY: dict[str, Part] = {"cluster": on_cluster.rows}
+# On a cluster that is up, and what needs much room.
+BY_NAME_ONLY: dict[str, Part] = {"cluster": on_cluster.rows, "memory-20": watched(memory.of(20), "memory-20")}
 OUTPUT = Path(__file__).parent.parent / "build" / "bench.json"
 LOOK_SECONDS = 3.0
 LOADED = 3
@@ -39,7 +41,8 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"Error: no benchmark {unknown[0]}; known are {', '.join(parts)}", file=sys.stderr)
         return 2
-    share = DAEMONS_SHARE if set(names) & BY_NAME_ONLY.keys() else QUIET_SHARE
+    # Beside the daemons of a cluster.
+    share = DAEMONS_SHARE if "cluster" in names else QUIET_SHARE
     results: list[dict[str, Any]] = []
     try:
         load = OtherLoad(os.getpid())

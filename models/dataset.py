@@ -32,6 +32,10 @@ class Dataset:
     split_seed: int
 
     @property
+    def row_bytes(self) -> int:
+        return self.columns * (1 if self.dtype == "uint8" else 4)
+
+    @property
     def train_bytes(self) -> int:
         """What a reader of train has to read: a fraction's rows lie in all of its row groups."""
         return sum(Path(path).stat().st_size for path in self.train)
@@ -62,6 +66,18 @@ class Dataset:
     def read_span(self, fraction: float, start: int, stop: int) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
         """Rows start..stop of a fraction: a worker's share. Reads only the row groups that it needs."""
         return self._gather(self.train, self.chosen(fraction)[start:stop])
+
+    def stream(
+        self, fraction: float | None, start: int, stop: int
+    ) -> Iterator[tuple[NDArray[np.generic], NDArray[np.int64]]]:
+        """The same rows, a row group at a time, in memory of a few groups; of test where there is no fraction."""
+        import numpy as np
+
+        paths, chosen = (self.test, np.arange(start, stop)) if fraction is None else (self.train, self.chosen(fraction))
+        chosen = chosen if fraction is None else chosen[start:stop]
+        for first, block, labels in self._blocks(paths, chosen, mapped=False):
+            _, own = _chosen_of(chosen, first, len(block))
+            yield block[own].copy(), labels[own].copy()  # Arrow's own memory is not to be written to
 
     def read_test_span(self, start: int, stop: int) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
         import numpy as np
@@ -94,13 +110,13 @@ class Dataset:
         features = np.empty((len(chosen), self.columns), self.dtype)
         labels = np.empty(len(chosen), np.int64)
         for start, block, block_labels in self._blocks(paths, chosen):
-            low, high = np.searchsorted(chosen, (start, start + len(block)))
-            features[low:high] = block[chosen[low:high] - start]
-            labels[low:high] = block_labels[chosen[low:high] - start]
+            place, own = _chosen_of(chosen, start, len(block))
+            features[place] = block[own]
+            labels[place] = block_labels[own]
         return features, labels
 
     def _blocks(
-        self, paths: tuple[str, ...], chosen: NDArray[np.int64]
+        self, paths: tuple[str, ...], chosen: NDArray[np.int64], *, mapped: bool = True
     ) -> Iterator[tuple[int, NDArray[np.generic], NDArray[np.int64]]]:
         """Row groups that hold a chosen row, with the number of their first row."""
         import numpy as np
@@ -110,7 +126,7 @@ class Dataset:
         first = 0
         for path in paths:
             try:
-                with pq.ParquetFile(path, memory_map=True, page_checksum_verification=True) as file:
+                with pq.ParquetFile(path, memory_map=mapped, page_checksum_verification=True) as file:
                     for group in range(file.num_row_groups):
                         rows = file.metadata.row_group(group).num_rows
                         low, high = np.searchsorted(chosen, (first, first + rows))
@@ -125,3 +141,13 @@ class Dataset:
             except (pa.ArrowException, OSError, KeyError, ValueError) as error:
                 reason = str(error).partition("\n")[0]
                 raise DataError(f"{path} is damaged ({reason}); remove its directory and run again") from None
+
+
+def _chosen_of(chosen: NDArray[np.int64], first: int, rows: int) -> tuple[slice, slice | NDArray[np.int64]]:
+    """Where those of a row group stand among the chosen, and which of the group they are: a slice copies nothing."""
+    import numpy as np
+
+    low, high = (int(each) for each in np.searchsorted(chosen, (first, first + rows)))
+    own = chosen[low:high] - first
+    is_span = own[-1] - own[0] == high - low - 1
+    return slice(low, high), slice(int(own[0]), int(own[-1]) + 1) if is_span else own

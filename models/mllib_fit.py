@@ -35,12 +35,12 @@ class Fit:
     layers: list[Layer]  # as they were found
 
 
-def finished_jobs(log: GrowingLog, spec: TrialSpec, fit: Fit) -> tuple[list[Job], Application]:
+def finished_jobs(log: GrowingLog, *, group: str, fit: Fit) -> tuple[list[Job], Application]:
     """The fit's jobs, once the log holds the end of all of them: it is written a moment later."""
     deadline = time.monotonic() + EVENTS_SECONDS
     while True:
         seen = log.read()
-        jobs = [job for job in seen.group(spec.slug) if job.began >= fit.began - CLOCK_STEP]
+        jobs = [job for job in seen.group(group) if job.began >= fit.began - CLOCK_STEP]
         passes = [job for job in jobs if job.is_pass]
         if len(passes) >= len(fit.losses) and all(job.ended is not None for job in jobs):
             return jobs, seen

@@ -74,7 +74,9 @@ class Surroundings:
     class_archives: dict[str, str] = field(default_factory=dict)  # JVM options of driver and executor, or none
     lets_jvms_end: bool = False  # by themselves: only then do they write a class archive
     yarn: Yarn | None = None  # None: Spark's executors are on this machine
+    spark_url: str | None = None  # of Spark's own cluster manager, spark://HOST:PORT
     spark_home: Path | None = None  # another than PySpark's own
+    overhead_mib: int = 1536  # of an executor beside its heap, where its Python trains
     stall_seconds: float = 300.0  # that executors which train together wait for one of them
 
 

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from models.dataset import Dataset
+from models.read_ahead import read_ahead
+from store.errors import TrialError
 
 # A full batch in one piece falls out of the processor's cache; the sum over chunks is the same gradient.
 CHUNK_ROWS = 2048
@@ -51,29 +53,63 @@ class Values:
 
 
 class Packed:
-    """Rows as they are packed, an eighth to a half of the memory of values; room for one chunk of values is kept."""
+    """Rows as they are packed, an eighth to a half of the memory of values."""
 
     def __init__(self, features: Tensor, labels: Tensor, data: Dataset, *, dtype: torch.dtype) -> None:
         self.dtype = dtype
         self._features = features
         self._labels = labels
-        exact = torch.float64 if dtype == torch.float64 else torch.float32
-        self._room = torch.empty(CHUNK_ROWS, features.shape[1], dtype=exact, device=features.device)
-        self._cast = self._room if dtype == exact else torch.empty_like(self._room, dtype=dtype)
-        self._scale = _scale(data, like=self._room) if features.dtype == torch.uint8 else None
+        self._unpacked = _Unpacked(data, dtype=dtype, device=features.device)
 
     def __len__(self) -> int:
         return len(self._labels)
 
     def chunks(self) -> Iterator[Chunk]:
         for some, known in zip(self._features.split(CHUNK_ROWS), self._labels.split(CHUNK_ROWS), strict=True):
-            yield self._values(some), known
+            yield self._unpacked.values(some), known
 
     def batch(self, which: Tensor) -> Iterator[Chunk]:
         for some in _pieces(which):
-            yield self._values(self._features[some]), self._labels[some]
+            yield self._unpacked.values(self._features[some]), self._labels[some]
 
-    def _values(self, features: Tensor) -> Tensor:
+
+class Streamed:
+    """Rows that memory does not hold: read anew for every pass, some row groups ahead."""
+
+    def __init__(self, data: Dataset, fraction: float | None, span: tuple[int, int], *, dtype: torch.dtype) -> None:
+        """Of train, or of test where there is no fraction."""
+        self.dtype = dtype
+        self._data = data
+        self._fraction = fraction
+        self._span = span
+        self._unpacked = _Unpacked(data, dtype=dtype, device=torch.device("cpu"))
+
+    def __len__(self) -> int:
+        return self._span[1] - self._span[0]
+
+    def chunks(self) -> Iterator[Chunk]:
+        for features, labels in read_ahead(self._data.stream(self._fraction, *self._span)):
+            group = torch.from_numpy(features).split(CHUNK_ROWS), torch.from_numpy(labels).split(CHUNK_ROWS)
+            for some, known in zip(*group, strict=True):
+                yield self._unpacked.values(some), known
+
+    def batch(self, which: Tensor) -> Iterator[Chunk]:
+        raise TrialError(
+            f"{len(self)} rows of {self._data.name} do not fit into an executor's memory, and mini-batches are drawn "
+            f"from all of them; raise yarnstick.spark.overhead_mib, or take gd or l-bfgs, which read them in order"
+        )
+
+
+class _Unpacked:
+    """From what is packed to values: room for one chunk of them is kept."""
+
+    def __init__(self, data: Dataset, *, dtype: torch.dtype, device: torch.device) -> None:
+        exact = torch.float64 if dtype == torch.float64 else torch.float32
+        self._room = torch.empty(CHUNK_ROWS, data.columns, dtype=exact, device=device)
+        self._cast = self._room if dtype == exact else torch.empty_like(self._room, dtype=dtype)
+        self._scale = _scale(data, like=self._room) if data.dtype == "uint8" else None
+
+    def values(self, features: Tensor) -> Tensor:
         values = self._room[: len(features)].copy_(features)
         if self._scale is not None:
             offset, divisor = self._scale

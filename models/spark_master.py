@@ -1,4 +1,4 @@
-"""Who gives a Spark application its executors: a cluster of processes on this machine, or YARN."""
+"""Who gives a Spark application its executors: processes on this machine, Spark's own manager, or YARN."""
 
 from __future__ import annotations
 
@@ -67,6 +67,10 @@ class Master(Protocol):
 
 
 def master(surroundings: Surroundings) -> Master:
+    if surroundings.spark_url is not None:
+        from models.spark_standalone import Standalone
+
+        return Standalone(surroundings, surroundings.spark_url)
     if surroundings.yarn is None:
         return LocalCluster(surroundings)
     from models.spark_on_yarn import ClientMode, ClusterMode

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     import torch
 
     from models.group import Group
-    from models.rows import Packed
+    from models.rows import Packed, Rows
     from models.training import Training
 
 CACHE = Path("packed")  # in a container's own directory
+LABEL_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,7 @@ class Errand:
     reach: Reach | None  # of the store; None: the data's paths are those of this machine
     address: Address
     stall_seconds: float
+    resident_mib: float  # for rows that are kept in memory
 
     def encode(self) -> bytes:
         return msgspec.json.encode(self, enc_hook=str)
@@ -142,9 +144,14 @@ def _epochs(group: Group, errand: Errand, device: torch.device) -> Iterator[Told
     began = time.perf_counter()
     data = _here(errand)
     share = shares(data.rows(spec.data_fraction), group.size)[group.rank]
-    rows = _rows(data, data.read_span(spec.data_fraction, *share), spec, device)
-    load_seconds = time.perf_counter() - began
-    test = _rows(data, data.read_test_span(*shares(data.test_rows, group.size)[group.rank]), spec, device)
+    tested = shares(data.test_rows, group.size)[group.rank]
+    if _fits(data, share[1] - share[0] + tested[1] - tested[0], errand.resident_mib):
+        rows: Rows = _rows(data, data.read_span(spec.data_fraction, *share), spec, device)
+        load_seconds = time.perf_counter() - began
+        test: Rows = _rows(data, data.read_test_span(*tested), spec, device)
+    else:
+        rows, test = _streamed(data, spec.data_fraction, share, spec), _streamed(data, None, tested, spec)
+        load_seconds = time.perf_counter() - began
     training = _training(spec, rows, share, data, group, device)
     yield Told(
         kind="ready",
@@ -216,8 +223,20 @@ def _rows(data: Dataset, packed: tuple[Any, Any], spec: TrialSpec, device: torch
     return Packed(features, labels, data, dtype=getattr(torch, spec.hyperparameters.precision))
 
 
+def _fits(data: Dataset, rows: int, resident_mib: float) -> bool:
+    return rows * (data.row_bytes + LABEL_BYTES) <= resident_mib * 2**20
+
+
+def _streamed(data: Dataset, fraction: float | None, span: tuple[int, int], spec: TrialSpec) -> Rows:
+    import torch
+
+    from models.rows import Streamed
+
+    return Streamed(data, fraction, span, dtype=getattr(torch, spec.hyperparameters.precision))
+
+
 def _training(
-    spec: TrialSpec, rows: Packed, share: tuple[int, int], data: Dataset, group: Group, device: torch.device
+    spec: TrialSpec, rows: Rows, share: tuple[int, int], data: Dataset, group: Group, device: torch.device
 ) -> Training:
     from models.networks import trained_network
     from models.training import Share, Training

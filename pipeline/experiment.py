@@ -123,6 +123,7 @@ class Experiment:
                 work=main.cache,
                 data_url=self.store.url,
                 spark_conf=self.settings.spark.conf,
+                overhead_mib=self.settings.spark.overhead_mib,
                 stall_seconds=self.settings.spark.stall_seconds,
                 archives=main.cache,
                 # Made of the classes of PySpark's own.

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from models.dataset import Dataset
+from models.mllib_exchange import Exchanges
 from models.mllib_fit import Fit, disagreement, ended, epoch_spans, finished_jobs
 from models.networks import Layer, accuracy, flatten, initial_weights, unflatten
 from models.protocol import Epoch, Surroundings, TaintedError
@@ -30,6 +31,7 @@ class MLlib:
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
+        self._exchanges = Exchanges()
 
     def unavailable(self, spec: TrialSpec) -> str | None:
         network = spec.network
@@ -52,7 +54,10 @@ class MLlib:
             rows = _rows(application, application.master.rows(spec, data))
             prepared_seconds = time.perf_counter() - began
             fit = self._fit(spec, data, rows)
-            jobs, seen = finished_jobs(application.log(), spec, fit)
+            jobs, seen = finished_jobs(application.log(), group=spec.slug, fit=fit)
+            # After the fit, whose epochs it is not to warm up, and after what l-bfgs told of it was read.
+            told = application.iterations(since=fit.began)
+            exchange_seconds = self._exchanges.seconds(application, spec)
         except Exception:
             if why := application.master.lost():
                 self.close()
@@ -64,7 +69,7 @@ class MLlib:
         executors, cores, shortage = application.master.granted(seen)
         note = " | ".join(filter(None, (disagreement(jobs, fit), shortage))) or None
         lost = seen.lost_executors(since=fit.began)
-        spans = list(epoch_spans(spec, passes, fit, told=application.iterations(since=fit.began)))
+        spans = list(epoch_spans(spec, passes, fit, told=told))
         for number, span in enumerate(spans, 1):
             last = number == len(spans)
             yield Epoch(
@@ -84,6 +89,7 @@ class MLlib:
                 bytes_read=data.train_bytes,
                 granted_executors=executors,
                 granted_cores=cores,
+                exchange_seconds=exchange_seconds,
                 blas=application.blas(),
                 versions=application.versions(),
                 note=note,

@@ -14,6 +14,9 @@ from models.spark_application import SparkApplication
 from models.spec import TrialSpec
 from models.worker import Clocks, Errand, Told
 
+PYTHON_MIB = 1100  # of Python with torch and pyarrow, without any rows
+COPIES = 1.25  # of the rows: while they are read there is a row group more
+
 
 class TorchSpark:
     name: ClassVar[str] = "torch-spark"
@@ -49,6 +52,7 @@ class TorchSpark:
                 reach=self._surroundings.yarn.reach if self._surroundings.yarn else None,
                 address=listener.address,
                 stall_seconds=self._surroundings.stall_seconds,
+                resident_mib=max(0.0, self._surroundings.overhead_mib - PYTHON_MIB) / COPIES,
             )
             for told in BarrierStage(application, group=spec.slug).run(errand, listener):
                 if told.kind == "ready":

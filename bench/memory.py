@@ -1,0 +1,122 @@
+"""Rows beyond the executors' memory: streamed, against rows of the same width that it holds."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from models.dataset import Dataset
+from models.platforms.torch_spark import TorchSpark
+from models.protocol import Surroundings
+from models.spec import Hyperparameters, Network, Resources, TrialSpec
+
+COLUMNS, CLASSES = 784, 10
+NETWORK = Network(sizes=(COLUMNS, 64, CLASSES))  # little arithmetic: that of reading is what is looked at
+GROUP_ROWS = 8192
+PART_ROWS = 40 * GROUP_ROWS
+HELD_GB = 0.5
+BOUND = 1 / 0.8
+EPOCHS = 3
+HEAP_MIB, OVERHEAD_MIB = 512, 1536  # together a container of 2 GB
+EXECUTORS = Resources(executors=2, cores=1, memory_mib=HEAP_MIB, deploy_mode="client")
+
+
+def of(gigabytes: float) -> Callable[[Path], list[dict[str, Any]]]:
+    return lambda folder: list(_rows(folder, gigabytes))
+
+
+def _rows(folder: Path, gigabytes: float) -> Iterator[dict[str, Any]]:
+    surroundings = Surroundings(
+        work=folder,
+        data_url=folder.as_uri(),
+        spark_conf={},
+        archives=folder / "eventlogs",
+        overhead_mib=OVERHEAD_MIB,
+    )
+    platform = TorchSpark(surroundings)
+    seconds, peaks = {}, {}
+    try:
+        for name, size in (("held", HELD_GB), ("streamed", gigabytes)):
+            data = _packed(folder / name, int(size * 1e9) // COLUMNS)
+            epochs = list(platform.train(_spec(name), data))[1:]
+            seconds[name] = statistics.median(epoch.seconds for epoch in epochs) / data.train_rows
+            peaks[name] = max(epoch.peak_memory_mib or 0.0 for epoch in epochs)
+    finally:
+        platform.close()
+    yield {
+        "name": f"a row of {gigabytes:g} GB, streamed / one of {HELD_GB:g} GB in memory",
+        "ratio": seconds["streamed"] / seconds["held"],
+        "bound": BOUND,
+        "unit_seconds": seconds["streamed"],
+        "against_seconds": seconds["held"],
+    }
+    yield {
+        "name": f"a worker's memory over {gigabytes:g} GB, {peaks['streamed']:.0f} MiB / {OVERHEAD_MIB} MiB",
+        "ratio": peaks["streamed"] / OVERHEAD_MIB,
+        "bound": 1.0,
+        "unit_seconds": None,
+        "against_seconds": None,
+    }
+
+
+def _packed(folder: Path, rows: int) -> Dataset:
+    """Random bytes, in parts as Pack makes them."""
+    folder.mkdir(parents=True)
+    random = np.random.default_rng(0)
+    schema = pa.schema([("features", pa.binary(COLUMNS)), ("label", pa.int64())])
+    parts: dict[str, list[str]] = {"train": [], "test": []}
+    for split, count in (("train", rows), ("test", GROUP_ROWS)):
+        with ExitStack() as stack:
+            for start in range(0, count, GROUP_ROWS):
+                if start % PART_ROWS == 0:
+                    path = folder / f"{split}-{start // PART_ROWS:05d}.parquet"
+                    writer = stack.enter_context(
+                        pq.ParquetWriter(
+                            path, schema, compression="zstd", compression_level=1, use_dictionary=False,
+                            write_statistics=False, write_page_checksum=True,
+                        )
+                    )  # fmt: skip
+                    parts[split].append(str(path))
+                own = min(GROUP_ROWS, count - start)
+                features = pa.FixedSizeBinaryArray.from_buffers(
+                    pa.binary(COLUMNS), own, [None, pa.py_buffer(random.bytes(own * COLUMNS))]
+                )
+                labels = pa.array(random.integers(0, CLASSES, own))
+                writer.write_batch(pa.record_batch([features, labels], schema=schema), row_group_size=GROUP_ROWS)
+    return Dataset(
+        name=folder.name,
+        train=tuple(parts["train"]),
+        test=tuple(parts["test"]),
+        columns=COLUMNS,
+        classes=CLASSES,
+        dtype="uint8",
+        offset=(0.0,),
+        divisor=(255.0,),
+        train_rows=rows,
+        test_rows=GROUP_ROWS,
+        split_seed=0,
+    )
+
+
+def _spec(data: str) -> TrialSpec:
+    return TrialSpec(
+        platform="torch-spark",
+        dataset=data,
+        data=data,
+        network=NETWORK,
+        resources=EXECUTORS,
+        hyperparameters=Hyperparameters(
+            solver="gd", learning_rate=0.05, precision="float32", gradient="manual", batch_size=None, epochs=EPOCHS
+        ),
+        data_fraction=1.0,
+        trial=1,
+        attempt=1,
+        seed=1,
+    )

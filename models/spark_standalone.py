@@ -1,0 +1,59 @@
+"""A Spark application on Spark's own cluster manager, whose nodes see the same paths as this machine."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any
+
+from models.protocol import Surroundings
+from models.spark_home import own_home
+from models.spark_master import LocalCluster, log4j, submit
+from models.spec import Resources
+from store.errors import TrialError
+
+PORT = 7077
+
+
+class Standalone(LocalCluster):
+    """As executors of this machine are, but for who starts them, and where they find the driver."""
+
+    name = "standalone"
+
+    def __init__(self, surroundings: Surroundings, url: str) -> None:
+        super().__init__(surroundings)
+        self._url = url
+
+    def conf(self, resources: Resources) -> dict[str, str]:
+        work, address = self._surroundings.work, driver_address(self._url)
+        os.environ["SPARK_HOME"] = str(self._surroundings.spark_home or own_home())
+        os.environ["SPARK_LOCAL_IP"] = address
+        submit(f"-Dlog4j2.configurationFile={log4j(work).as_uri()}")
+        self._surroundings.archives.mkdir(parents=True, exist_ok=True)
+        return {
+            "spark.master": self._url,
+            "spark.cores.max": str(resources.total_cores),
+            "spark.driver.host": address,
+            "spark.driver.bindAddress": address,
+            "spark.eventLog.dir": self._surroundings.archives.as_uri(),
+            "spark.local.dir": str(work / "local"),
+        }
+
+    def refused(self, message: str) -> TrialError:
+        return TrialError(f"Spark did not start on {self._url}: {message}")
+
+    def stop(self, session: Any, gateway: Any) -> None:
+        """In good order: the master would keep the executors of a driver that was killed for a while."""
+        session.stop()
+        gateway.shutdown()
+
+
+def driver_address(url: str) -> str:
+    """Of this machine, as the master sees it: where nodes find the driver."""
+    host, _, port = url.removeprefix("spark://").partition(",")[0].partition(":")  # of several the first
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # nothing is sent
+            probe.connect((host, int(port or PORT)))
+            return str(probe.getsockname()[0])
+    except (OSError, ValueError) as error:
+        raise TrialError(f"no way to Spark's master {url} ({error}); is yarnstick.spark.master right?") from None
