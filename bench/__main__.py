@@ -1,7 +1,7 @@
 """`make bench`: ratios of one run, as a table and in build/bench.json.
 
 Exit code 1 when one is over its bound, 3 on a loaded machine. `python -m bench NAME...` runs some of them: training,
-executors, data, report, replay, memory, quick; and cluster and memory-20, which are run by their names only.
+executors, data, report, replay, memory, quick; and cluster, network and memory-20, which are run by their names only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench import data, executors, memory, on_cluster, quick, replay, report, training
+from bench import data, executors, memory, network, on_cluster, quick, replay, report, training
 from bench.load import DAEMONS_SHARE, QUIET_SHARE, LoadedError, Part, check_quiet, watched
 from models.probes import OtherLoad
 
@@ -28,8 +28,12 @@ PARTS: dict[str, Part] = {
     "memory": watched(memory.of(6), "memory"),
     "quick": quick.rows,
 }
-# On a cluster that is up, and what needs much room.
-BY_NAME_ONLY: dict[str, Part] = {"cluster": on_cluster.rows, "memory-20": watched(memory.of(20), "memory-20")}
+# On a cluster that is up; as root; and what needs much room.
+BY_NAME_ONLY: dict[str, Part] = {
+    "cluster": on_cluster.rows,
+    "network": watched(network.rows, "network"),
+    "memory-20": watched(memory.of(20), "memory-20"),
+}
 OUTPUT = Path(__file__).parent.parent / "build" / "bench.json"
 LOOK_SECONDS = 3.0
 LOADED = 3

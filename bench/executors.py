@@ -37,7 +37,7 @@ PRECISIONS = ("float32", "bfloat16")
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
-    data = _packed(folder)
+    data = random_bytes(folder)
     surroundings = Surroundings(work=folder, data_url=folder.as_uri(), spark_conf={}, archives=folder / "eventlogs")
     spark, mllib, one = TorchSpark(surroundings), MLlib(surroundings), TorchCpu(surroundings)
     try:
@@ -54,11 +54,11 @@ def _rows(data: Dataset, spark: Platform, mllib: Platform, one: Platform) -> Ite
     passes: list[Epoch] = []
     for _ in range(ROUNDS):
         for precision in PRECISIONS:
-            spec = _spec("torch-spark", ON_SPARK, precision)
+            spec = descent("torch-spark", ON_SPARK, precision)
             floors[precision].append(_floor(precision))
             ones[precision] += _epochs(one, replace(spec, resources=Resources(threads=EXECUTORS)), data)
             ours[precision] += _epochs(spark, spec, data)
-        spec = _spec("mllib", replace(ON_SPARK, partitions=EXECUTORS), "float64")
+        spec = descent("mllib", replace(ON_SPARK, partitions=EXECUTORS), "float64")
         passes += _epochs(mllib, spec, data)
     for precision in PRECISIONS:
         epoch = _median(ours[precision])
@@ -108,7 +108,7 @@ def _floor(precision: str) -> float:
     return ROWS * FLOP_PER_ROW / product_flops(getattr(torch, precision), threads=EXECUTORS)
 
 
-def _spec(platform: str, resources: Resources, precision: str) -> TrialSpec:
+def descent(platform: str, resources: Resources, precision: str) -> TrialSpec:
     return TrialSpec(
         platform=platform,
         dataset="bench",
@@ -125,8 +125,8 @@ def _spec(platform: str, resources: Resources, precision: str) -> TrialSpec:
     )
 
 
-def _packed(folder: Path) -> Dataset:
-    """Random bytes of MNIST's size: what is in them does not change how long they take."""
+def random_bytes(folder: Path) -> Dataset:
+    """Of MNIST's size: what is in them does not change how long they take."""
     folder.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(0)
     counts = {"train": ROWS, "test": ROWS // 6}

@@ -24,6 +24,7 @@ import msgspec
 from models import spark_conf
 from models.channel import ALIVE_SECONDS, END, STORE_POLL_SECONDS, Files, Mailbox
 from models.event_mirror import EventMirror
+from models.executor_gpus import script
 from models.protocol import Yarn
 from models.run import Event, decode_event, decode_session, encode_session, end_group, serve
 from models.sent_code import own_code, packages, zipped
@@ -31,9 +32,8 @@ from models.spark_home import own_home
 from models.spark_master import log4j
 from models.spark_on_yarn import EVENT_LOGS
 from models.spec import TrialSpec
-from store.addresses import place_of
 from store.errors import TrialError, YarnstickError
-from store.opening import Reach, opened
+from store.opening import Reach, opened, resolved
 from store.protocol import Store
 from store.publish import temporary_name
 from yarn.diagnostics import last_words
@@ -61,14 +61,9 @@ def relay(specs: Path, events: Path) -> None:
     yarn = session.surroundings.yarn
     if yarn is None:
         raise TrialError("deploy mode cluster needs yarnstick.spark.master = yarn")
-    # Addresses are found here: a node's own configuration may be another one.
     yarn = replace(
         yarn,
-        reach=replace(
-            yarn.reach,
-            namenodes=place_of(yarn.reach.url, namenodes=yarn.reach.namenodes).namenodes,
-            cache=Path("cache"),
-        ),
+        reach=replace(resolved(yarn.reach), cache=Path("cache")),
         resource_managers=addresses_of(yarn.resource_managers),
         folder=f"{yarn.folder}/{temporary_name()}",
         is_driver=True,
@@ -178,7 +173,7 @@ def _submit(
         str(home / "bin" / "spark-submit"),
         *("--master", "yarn", "--deploy-mode", "cluster", "--name", "yarnstick", "--queue", yarn.queue),
         *("--py-files", str(own_code(work))),
-        *("--files", f"{work / RENDEZVOUS},{work / LOG4J}"),
+        *("--files", f"{work / RENDEZVOUS},{work / LOG4J},{script(work)}"),
         *(part for key, value in conf.items() for part in ("--conf", f"{key}={value}")),
         str(work / STUB),
     ]

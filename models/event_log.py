@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from msgspec import Struct
@@ -13,8 +13,18 @@ from models import spark_events as spark
 from models.critical_path import parts
 from models.event_files import Lines, LogFiles
 
+MOST_FAILURES = 100  # whose words are kept
+
 # The job in which MLlib's solvers sum the gradient over all rows.
 PASS = re.compile(r"treeAggregate at (LBFGS|GradientDescent|RDDLossFunction)\.scala")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Of one task, in Spark's words."""
+
+    executor: str
+    why: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,6 +43,7 @@ class Job:
     bytes_read: int = 0
     tasks: int = 0
     failed_tasks: int = 0
+    failures: list[Failure] = field(default_factory=list)  # of the first of these
     partitions: int | None = None  # tasks of its first stage
     parts: dict[str, float] = field(default_factory=dict)  # seconds by what they went to; once it has ended
 
@@ -48,6 +59,7 @@ class Executor:
     host: str
     added: float
     removed: float | None = None
+    why: str = ""  # it was removed, in Spark's words
 
     def gone_by(self, moment: float) -> bool:
         return self.removed is not None and self.removed <= moment
@@ -89,7 +101,10 @@ class Application:
 
     def lost_executors(self, *, since: float) -> list[str]:
         """YARN may have given others for those that were lost before."""
-        return [each.name for each in self.executors if each.removed is not None and each.removed >= since]
+        return [each.name for each in self.losses(since=since)]
+
+    def losses(self, *, since: float) -> list[Executor]:
+        return [each for each in self.executors if each.removed is not None and each.removed >= since]
 
 
 # Given each task of a job when it is read.
@@ -206,6 +221,9 @@ class _Events:
             return
         job.tasks += 1
         job.failed_tasks += event.info.failed
+        if event.info.failed and event.reason is not None and len(job.failures) < MOST_FAILURES:
+            said = event.reason.loss or f"{event.reason.class_name}: {event.reason.description}"
+            job.failures.append(Failure(executor=event.info.executor, why=said))
         if event.metrics:
             nanoseconds = event.metrics.cpu_nanoseconds + event.metrics.deserialize_cpu_nanoseconds
             job.cpu_seconds += nanoseconds / 1e9
@@ -223,10 +241,7 @@ class _Events:
     def _remove(self, event: spark.ExecutorRemoved) -> None:
         for place, each in enumerate(self.application.executors):
             if each.name == event.executor and each.removed is None:
-                gone = Executor(
-                    name=each.name, cores=each.cores, host=each.host, added=each.added, removed=event.at / 1000
-                )
-                self.application.executors[place] = gone
+                self.application.executors[place] = replace(each, removed=event.at / 1000, why=event.reason)
 
     def _take_fact(self, event: Struct) -> None:
         application = self.application

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Protocol
 
 import torch
@@ -13,14 +14,20 @@ from torch.nn.functional import cross_entropy
 
 from models.spec import Network
 
+BLOCKS = 8
+Done = Callable[[slice], None]  # these rows of the first matrix are summed up
 Forward = Callable[[list[Tensor], Tensor], Tensor]  # weights and values to what softmax is taken of
 
 
 class Gradient(Protocol):
-    def add(self, weights: list[Tensor], values: Tensor, labels: Tensor, *, sums: list[Tensor]) -> Tensor:
+    def add(
+        self, weights: list[Tensor], values: Tensor, labels: Tensor, *, sums: list[Tensor], done: Done | None = None
+    ) -> Tensor:
         """Add the gradient of the rows' summed loss to `sums`; the summed loss, in the precision of `sums`.
 
-        Sums over many chunks need more digits than bfloat16 has, so `sums` may be finer than `weights`.
+        Sums over many chunks need more digits than bfloat16 has, so `sums` may be finer than `weights`. The first
+        matrix is by far the largest part of most gradients, and the last that is found: `done` is told of its rows,
+        block by block.
         """
         ...
 
@@ -30,6 +37,11 @@ def gradient(name: str | None, *, network: Network, forward: Forward) -> Gradien
     if name == "manual":
         return Manual(network.layer_activations)
     return Autograd(forward, compiled=name == "compile")
+
+
+def blocks(rows: int) -> list[slice]:
+    bounds = [rows * number // BLOCKS for number in range(BLOCKS + 1)]
+    return [slice(start, stop) for start, stop in pairwise(bounds) if start < stop]
 
 
 def unavailable(name: str | None, network: Network) -> str | None:
@@ -47,11 +59,16 @@ class Autograd:
         self._loss = torch.compile(self._summed_loss, dynamic=False) if compiled else self._summed_loss
         self._forward = forward
 
-    def add(self, weights: list[Tensor], values: Tensor, labels: Tensor, *, sums: list[Tensor]) -> Tensor:
+    def add(
+        self, weights: list[Tensor], values: Tensor, labels: Tensor, *, sums: list[Tensor], done: Done | None = None
+    ) -> Tensor:
         weights = [each.detach().requires_grad_() for each in weights]
         loss = self._loss(weights, values, labels)
         for part, found in zip(sums, torch.autograd.grad(loss, weights), strict=True):
             part += found
+        if done is not None:
+            for block in blocks(len(sums[0])):
+                done(block)
         return loss.detach().to(sums[0].dtype)
 
     def _summed_loss(self, weights: list[Tensor], values: Tensor, labels: Tensor) -> Tensor:
@@ -81,12 +98,14 @@ class Manual:
         self._room = _Rows()
         self._products: list[Tensor] = []
 
-    def add(self, weights: list[Tensor], values: Tensor, labels: Tensor, *, sums: list[Tensor]) -> Tensor:
+    def add(
+        self, weights: list[Tensor], values: Tensor, labels: Tensor, *, sums: list[Tensor], done: Done | None = None
+    ) -> Tensor:
         with torch.no_grad():
             room = self._made(weights, len(values))
             self._forward(weights, values, room)
             loss = self._loss(room, labels, sums[0].dtype)
-            self._backward(weights, values, room, sums)
+            self._backward(weights, values, room, sums, done)
         return loss
 
     def _forward(self, weights: list[Tensor], values: Tensor, room: _Rows) -> None:
@@ -110,23 +129,30 @@ class Manual:
             DERIVE[self._activations[-1]](room.deltas[-1], room.outputs[-1])
         return loss
 
-    def _backward(self, weights: list[Tensor], values: Tensor, room: _Rows, sums: list[Tensor]) -> None:
+    def _backward(
+        self, weights: list[Tensor], values: Tensor, room: _Rows, sums: list[Tensor], done: Done | None
+    ) -> None:
         for layer in reversed(range(len(self._activations))):
             delta = room.deltas[layer]
             inputs = room.outputs[layer - 1] if layer else values
-            self._add_product(sums[2 * layer], delta, inputs, layer)
             sums[2 * layer + 1] += delta.sum(0)
+            if layer or done is None:
+                self._add_product(sums[2 * layer], delta, inputs, self._products[layer])
+            else:
+                for block in blocks(len(sums[0])):
+                    self._add_product(sums[0][block], delta[:, block], inputs, self._products[0][block])
+                    done(block)
             if layer:
                 before = torch.mm(delta, weights[2 * layer], out=room.deltas[layer - 1])
                 activation = self._activations[layer - 1]
                 if activation is not None:
                     DERIVE[activation](before, inputs)
 
-    def _add_product(self, total: Tensor, delta: Tensor, inputs: Tensor, layer: int) -> None:
+    def _add_product(self, total: Tensor, delta: Tensor, inputs: Tensor, product: Tensor) -> None:
         if total.dtype == delta.dtype:
             total.addmm_(delta.t(), inputs)
         else:
-            total += torch.mm(delta.t(), inputs, out=self._products[layer])
+            total += torch.mm(delta.t(), inputs, out=product)
 
     def _made(self, weights: list[Tensor], rows: int) -> _Rows:
         """Room for the most rows there ever were serves fewer too."""

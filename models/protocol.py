@@ -32,6 +32,9 @@ class Epoch:
     test_accuracy: float | None = None
     ledger: dict[str, float] = field(default_factory=dict)
     peak_memory_mib: float | None = None  # of the largest process that trains
+    mean_staleness: float | None = None  # of the gradients of ranks that need not be in step, in updates
+    largest_staleness: int | None = None
+    divergence: float | None = None  # of the ranks' weights from those that their gradients met
 
     # The same for all epochs of a trial.
     startup_seconds: float | None = None
@@ -111,6 +114,7 @@ BUILT_IN = {
     "torch-cpu": "models.platforms.torch_cpu:TorchCpu",
     "torch-cuda": "models.platforms.torch_cuda:TorchCuda",
     "torch-spark": "models.platforms.torch_spark:TorchSpark",
+    "torch-spark-async": "models.platforms.torch_spark_async:TorchSparkAsync",
 }
 GROUP = "yarnstick.platforms"
 

@@ -44,6 +44,8 @@ class EpochRecord:
     deploy_mode: str | None = None
     device: str | None = None
     balance: str | None = None  # even | speed: how rows are shared among executors
+    shards: int | None = None  # of a parameter server
+    staleness: int | None = None  # how many updates a rank may be ahead of the slowest
     trial: int | None = None
     attempt: int | None = None
     seed: int | None = None
@@ -80,6 +82,11 @@ class EpochRecord:
     loss: float | None = None
     train_accuracy: float | None = None
     test_accuracy: float | None = None
+
+    # Of a parameter server, where ranks need not be in step.
+    mean_staleness: float | None = None  # updates between a rank's getting the weights and its gradient's being taken
+    largest_staleness: int | None = None
+    divergence: float | None = None  # largest distance of a rank's copy from the weights, over the length of these
 
     # Trust: what else has to be known to believe the numbers above.
     outcome: str  # ok | failed | diverged | unavailable | tainted

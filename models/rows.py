@@ -45,7 +45,8 @@ class Values:
         return len(self._labels)
 
     def chunks(self) -> Iterator[Chunk]:
-        yield from zip(self._values.split(CHUNK_ROWS), self._labels.split(CHUNK_ROWS), strict=True)
+        sizes = _sizes(len(self))
+        yield from zip(self._values.split(sizes), self._labels.split(sizes), strict=True)
 
     def batch(self, which: Tensor) -> Iterator[Chunk]:
         for some in _pieces(which):
@@ -59,18 +60,27 @@ class Packed:
         self.dtype = dtype
         self._features = features
         self._labels = labels
+        self._data = data
         self._unpacked = _Unpacked(data, dtype=dtype, device=features.device)
 
     def __len__(self) -> int:
         return len(self._labels)
 
     def chunks(self) -> Iterator[Chunk]:
-        for some, known in zip(self._features.split(CHUNK_ROWS), self._labels.split(CHUNK_ROWS), strict=True):
+        sizes = _sizes(len(self))
+        for some, known in zip(self._features.split(sizes), self._labels.split(sizes), strict=True):
             yield self._unpacked.values(some), known
 
     def batch(self, which: Tensor) -> Iterator[Chunk]:
         for some in _pieces(which):
             yield self._unpacked.values(self._features[some]), self._labels[some]
+
+    def part(self, start: int, stop: int) -> Packed:
+        return Packed(self._features[start:stop], self._labels[start:stop], self._data, dtype=self.dtype)
+
+    def and_then(self, others: Packed) -> Packed:
+        features = torch.cat([self._features, others._features])
+        return Packed(features, torch.cat([self._labels, others._labels]), self._data, dtype=self.dtype)
 
 
 class Streamed:
@@ -117,6 +127,12 @@ class _Unpacked:
                 values -= offset
             values /= divisor
         return values if self._cast is self._room else self._cast[: len(features)].copy_(values)
+
+
+def _sizes(rows: int) -> list[int]:
+    """Of chunks: the last is a whole one, as sums that are sent while it is worked on want much to hide behind."""
+    rest, whole = rows % CHUNK_ROWS, rows // CHUNK_ROWS
+    return [rest] * bool(rest) + [CHUNK_ROWS] * whole
 
 
 def _pieces(which: Tensor) -> tuple[Tensor, ...]:

@@ -131,6 +131,8 @@ def base_record(spec: TrialSpec, *, run_id: str, machine: str) -> EpochRecord:
         deploy_mode=r.deploy_mode,
         device=r.device,
         balance=r.balance,
+        shards=r.shards,
+        staleness=h.staleness,
         trial=spec.trial,
         attempt=spec.attempt,
         seed=spec.seed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections import Counter
@@ -134,6 +135,7 @@ class SparkApplication:
 
         r = self.resources
         os.environ["PYSPARK_PYTHON"] = self.master.python
+        logging.getLogger().addFilter(_is_news)
         conf = {**common(r), **self.master.conf(r), **surroundings.spark_conf}
         builder = SparkSession.builder
         for key, value in conf.items():
@@ -185,6 +187,14 @@ def _message(error: Exception) -> str:
     java = getattr(error, "java_exception", None)
     text = str(java.getMessage() if java is not None else error).strip()
     return (text or type(error).__name__).splitlines()[0]
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Py4J logs a traceback of each call that a JVM which we kill leaves unanswered, and tells its caller besides.
+
+    Its own thread calls too, for objects that nobody uses any more.
+    """
+    return record.msg != "Exception while sending command."
 
 
 def _end_jvm() -> None:

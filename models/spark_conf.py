@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from models import executor_gpus
 from models.probes import SESSION
 from models.protocol import Yarn
 from models.spec import Resources
@@ -46,6 +47,7 @@ def on_yarn(resources: Resources, yarn: Yarn, *, tag: str, session: str) -> dict
     return {
         "spark.executor.instances": str(resources.executors),
         "spark.executor.memoryOverhead": f"{overhead_mib(resources.memory_mib or 0, yarn.python_mib)}m",
+        **executor_gpus.conf(resources),
         "spark.yarn.archive": yarn.jars,
         "spark.yarn.maxAppAttempts": "1",
         "spark.yarn.queue": yarn.queue,

@@ -48,6 +48,7 @@ class ExecutorAdded(Struct):
 class ExecutorRemoved(Struct):
     executor: str = field(name="Executor ID")
     at: int = field(name="Timestamp", default=0)
+    reason: str = field(name="Removed Reason", default="")
 
 
 class StageInfo(Struct):
@@ -123,9 +124,18 @@ class TaskMetrics(Struct):
     shuffle_write: ShuffleWrite | None = field(name="Shuffle Write Metrics", default=None)
 
 
+class TaskEndReason(Struct):
+    """Success has nothing but its name."""
+
+    class_name: str = field(name="Class Name", default="")
+    description: str = field(name="Description", default="")
+    loss: str = field(name="Loss Reason", default="")  # of the task's executor
+
+
 class TaskEnd(Struct):
     stage: int = field(name="Stage ID")
     attempt: int = field(name="Stage Attempt ID", default=0)
+    reason: TaskEndReason | None = field(name="Task End Reason", default=None)
     info: TaskInfo = field(name="Task Info", default_factory=TaskInfo)
     metrics: TaskMetrics | None = field(name="Task Metrics", default=None)
 

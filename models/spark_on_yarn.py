@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from models import spark_conf
 from models.event_mirror import EventMirror
+from models.executor_gpus import script
 from models.probes import SESSION
 from models.protocol import Surroundings, Yarn
 from models.sent_code import own_code
@@ -105,6 +106,7 @@ class ClientMode(OnYarn):
         self._submission.watch(gone=_kill_driver)
         return {
             **spark_conf.on_yarn(resources, self._yarn, tag=self._submission.tag, session=os.environ.get(SESSION, "")),
+            **({"spark.yarn.dist.files": str(script(self._work))} if resources.device == "cuda" else {}),
             "spark.master": "yarn",
             "spark.submit.deployMode": "client",
             "spark.eventLog.dir": f"{self._store.url}/{self._logs()}",

@@ -12,7 +12,7 @@ from models.spark_master import LocalCluster, log4j, submit
 from models.spec import Resources
 from store.errors import TrialError
 
-PORT = 7077
+CONNECT_SECONDS = 10.0
 
 
 class Standalone(LocalCluster):
@@ -49,11 +49,13 @@ class Standalone(LocalCluster):
 
 
 def driver_address(url: str) -> str:
-    """Of this machine, as the master sees it: where nodes find the driver."""
-    host, _, port = url.removeprefix("spark://").partition(",")[0].partition(":")  # of several the first
-    try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # nothing is sent
-            probe.connect((host, int(port or PORT)))
-            return str(probe.getsockname()[0])
-    except (OSError, ValueError) as error:
-        raise TrialError(f"no way to Spark's master {url} ({error}); is yarnstick.spark.master right?") from None
+    """Of this machine, as the master sees it: where nodes find the driver. Of several masters any that answers."""
+    why: OSError | None = None
+    for place in url.removeprefix("spark://").split(","):
+        host, _, port = place.partition(":")
+        try:
+            with socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS) as connection:
+                return str(connection.getsockname()[0])
+        except OSError as error:
+            why = error
+    raise TrialError(f"no Spark master answers at {url} ({why}); start it, or correct yarnstick.spark.master")

@@ -20,7 +20,12 @@ OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:callable
 FORMS = "mlp:INPUTS-HIDDEN-...-CLASSES, as mlp:*-1024-*, perceptron:*-* or torch:MODULE:CALLABLE"
 PRECISIONS = ("float64", "float32", "bfloat16")
 # Fields that came after trials had slugs: where they are not set, a slug is what it was.
-LATER = (("hyperparameters", "compression"), ("resources", "balance"))
+LATER = (
+    ("hyperparameters", "compression"),
+    ("hyperparameters", "staleness"),
+    ("resources", "balance"),
+    ("resources", "shards"),
+)
 UNKNOWN = "unknown"  # the network of a log that does not tell it
 
 
@@ -136,11 +141,12 @@ class Resources:
     deploy_mode: str | None = None
     device: str = "cpu"
     balance: str | None = None  # even | speed: how rows are shared among executors
+    shards: int | None = None  # of a parameter server
 
     @property
     def executors_alike(self) -> tuple[Any, ...]:
         """Equal where one Spark application serves both."""
-        return (self.executors, self.cores, self.memory_mib, self.deploy_mode)
+        return (self.executors, self.cores, self.memory_mib, self.deploy_mode, self.device)
 
     @property
     def total_cores(self) -> int | None:
@@ -158,6 +164,7 @@ class Hyperparameters:
     batch_size: int | None  # None is the full batch
     epochs: int
     compression: str | None = None  # none | bfloat16: of gradients on their way
+    staleness: int | None = None  # how many updates a rank may be ahead of the slowest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
 from collections.abc import Callable, Iterable
@@ -10,12 +11,13 @@ from typing import Protocol
 
 import torch
 
-from models.gradients import Forward, gradient
+from models.gradients import Forward, blocks, gradient
 from models.rows import CHUNK_ROWS, Chunk, Rows
 from models.spec import Hyperparameters, Network
 
 MOMENTUM = 0.9
 EXCHANGES = 9
+PROBES = 8
 HISTORY = 10  # corrections that l-bfgs remembers: MLlib's number
 
 
@@ -45,13 +47,25 @@ class Together(Protocol):
     """Those who train the same weights, each on its own share."""
 
     def sum(self, gradient: torch.Tensor) -> None:
-        """Over all, in place: the same numbers everywhere."""
+        """Over all, in place: the same numbers everywhere. The last of them is the loss."""
+        ...
+
+    def start(self, part: torch.Tensor) -> None:
+        """The same, for a part that is summed while others are still found; all start the same parts in one order."""
+        ...
+
+    def finish(self) -> None:
+        """Until all parts that were started are summed."""
         ...
 
 
 class Alone:
     def sum(self, gradient: torch.Tensor) -> None:
         """There is nobody else."""
+
+    def start(self, part: torch.Tensor) -> None: ...
+
+    def finish(self) -> None: ...
 
 
 class Training:
@@ -78,8 +92,9 @@ class Training:
         self._rows = rows
         self._share = share or Share(0, len(rows), len(rows))
         self._together = together or Alone()
+        self.overlaps = False  # what is summed already goes to the others while the rest is found
         self._batch_size = hyperparameters.batch_size
-        self._optimizer = _optimizer(self.parameters, hyperparameters)
+        self._optimizer = optimizer(self.parameters, hyperparameters)
         self._shuffle = torch.Generator().manual_seed(seed)
         self._last: tuple[torch.Tensor, torch.Tensor] | None = None
         # One piece of memory for all gradients, and the loss behind them: what is summed with others is one message.
@@ -95,16 +110,33 @@ class Training:
         batch = min(self._batch_size or rows, rows)
         sizes = {chunk for size in (batch, rows % batch) for chunk in (min(CHUNK_ROWS, size), size % CHUNK_ROWS)}
         for size in sizes - {0}:
-            self._gradient(self._rows.batch(torch.arange(size)), size)
+            self._gradient(self._rows.batch(torch.arange(size)), size, size)
 
     def epoch(self) -> Done:
         if self._batch_size is not None:
             return self._mini_batches(self._batch_size)
         if isinstance(self._optimizer, torch.optim.LBFGS):
             return self._l_bfgs(self._optimizer)
-        loss = self._gradient(self._rows.chunks(), self._share.of)
+        loss = self._gradient(self._rows.chunks(), len(self._rows), self._share.of)
         self._optimizer.step()
         return Done(loss=loss.item(), passes=1, updates=1)
+
+    def take(self, rows: Rows, share: Share) -> None:
+        """Other rows from now on."""
+        self._rows, self._share = rows, share
+
+    def probe_seconds(self) -> float:
+        """That the gradient of all own rows takes, judged by the first of them; changes nothing."""
+        chunks = list(itertools.islice(self._rows.chunks(), 1))
+        weights, rows = self._cast(), sum(len(known) for _, known in chunks)
+        took = []
+        for _ in range(PROBES):
+            began = time.perf_counter()
+            for some, known in chunks:
+                self._gradients.add(weights, some, known, sums=self._parts)
+            took.append(time.perf_counter() - began)
+        self._sum.zero_()
+        return statistics.median(took[1:]) * len(self._rows) / max(rows, 1)
 
     def exchange_seconds(self) -> float:
         """That a sum with the others takes: the median of some. Leaves no trace."""
@@ -126,24 +158,38 @@ class Training:
         """The weights at the precision of the values."""
         return [each.detach().to(self._rows.dtype) for each in self.parameters]
 
-    def _gradient(self, chunks: Iterable[Chunk], count: int) -> torch.Tensor:
-        """Put the mean gradient over `count` rows, of which these are ours, into `grad`; the mean loss."""
+    def _gradient(self, chunks: Iterable[Chunk], own: int, count: int) -> torch.Tensor:
+        """Put the mean gradient over `count` rows, of which these are our own, into `grad`; the mean loss."""
         weights = self._cast()
         self._sum.zero_()
+        left = own
         for some, known in chunks:
-            self._loss += self._gradients.add(weights, some, known, sums=self._parts)
-        self._together.sum(self._sum)
+            left -= len(known)
+            done = self._start if self.overlaps and not left else None
+            self._loss += self._gradients.add(weights, some, known, sums=self._parts, done=done)
+        if self.overlaps:
+            if not own:  # others have rows, and wait for us
+                for block in blocks(len(self._parts[0])):
+                    self._start(block)
+            self._together.start(self._sum[self._parts[0].numel() :])
+            self._together.finish()
+        else:
+            self._together.sum(self._sum)
         self._sum /= count
         for each, part in zip(self.parameters, self._parts, strict=True):
             each.grad = part
         return self._loss.clone()
+
+    def _start(self, block: slice) -> None:
+        self._together.start(self._parts[0][block])
 
     def _mini_batches(self, size: int) -> Done:
         order = torch.randperm(self._share.of, generator=self._shuffle).to(self._sum.device)
         total = torch.zeros_like(self._loss)
         updates = 0
         for batch in order.split(size):
-            total += self._gradient(self._rows.batch(self._share.own(batch)), len(batch)) * len(batch)
+            own = self._share.own(batch)
+            total += self._gradient(self._rows.batch(own), len(own), len(batch)) * len(batch)
             self._optimizer.step()
             updates += 1
         return Done(loss=total.item() / len(order), passes=1, updates=updates)
@@ -156,7 +202,7 @@ class Training:
             nonlocal passes
             at = torch.cat([each.detach().flatten() for each in self.parameters])
             if self._last is None or not torch.equal(at, self._last[0]):
-                self._last = (at, self._gradient(self._rows.chunks(), self._share.of))
+                self._last = (at, self._gradient(self._rows.chunks(), len(self._rows), self._share.of))
                 passes += 1
             # else the line search ended here, and the gradient is still there.
             return self._last[1].item()
@@ -165,7 +211,7 @@ class Training:
         return Done(loss=float(loss), passes=passes, updates=1)
 
 
-def _optimizer(parameters: list[torch.Tensor], hyperparameters: Hyperparameters) -> torch.optim.Optimizer:
+def optimizer(parameters: list[torch.Tensor], hyperparameters: Hyperparameters) -> torch.optim.Optimizer:
     rate = hyperparameters.learning_rate or 1.0
     make: dict[str, Callable[[], torch.optim.Optimizer]] = {
         "gd": lambda: torch.optim.SGD(parameters, lr=rate),

@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import math
-import resource
 import sys
-import time
 import traceback
-import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
 from models.dataset import Dataset
 from models.spec import TrialSpec
 from models.telling import Address, Teller
-from store.errors import TrialError, YarnstickError
-from store.opening import Reach, opened
-
-if TYPE_CHECKING:
-    import torch
-
-    from models.group import Group
-    from models.rows import Packed, Rows
-    from models.training import Training
-
-CACHE = Path("packed")  # in a container's own directory
-LABEL_BYTES = 8
+from store.errors import YarnstickError
+from store.opening import Reach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +42,14 @@ class Clocks:
 
     seconds: float
     comm: float  # with the others, waiting for them included
+    moving: float  # rows to where they are trained faster, before the epoch
     cpu_seconds: float
     peak_memory_mib: float
+    rows: float  # of its share
 
     @property
     def compute(self) -> float:
-        return self.seconds - self.comm
+        return self.seconds - self.comm - self.moving
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +79,15 @@ class Told:
     is_own: bool = True  # False: because of another rank
 
 
-def work(errand: bytes, rows: Iterable[Any]) -> Iterator[Any]:
+# What a rank does, as the task of its executor; of a module, so that Spark sends its name and not its code.
+Train = Callable[[Any, Errand], Iterator[Told]]
+
+
+def work(train: Train, errand: bytes, rows: Iterable[Any]) -> Iterator[Any]:
     """The task. What it finds out goes to the driver as it happens, and nothing at its end."""
     from pyspark import BarrierTaskContext
 
+    # Imports torch, before the driver hears of us: while it is loaded we could show no sign of life.
     from models.group import PeerError, Place
 
     context = BarrierTaskContext.get()
@@ -108,7 +99,7 @@ def work(errand: bytes, rows: Iterable[Any]) -> Iterator[Any]:
     asked = Errand.decode(errand)
     teller = Teller(asked.address)
     try:
-        for told in _trained(context, asked):
+        for told in train(context, asked):
             teller.tell(msgspec.json.encode(told))
     except Exception as error:
         if not isinstance(error, YarnstickError):
@@ -122,147 +113,21 @@ def work(errand: bytes, rows: Iterable[Any]) -> Iterator[Any]:
     return iter(())
 
 
-def _trained(context: Any, errand: Errand) -> Iterator[Told]:
+def train_in_step(context: Any, errand: Errand) -> Iterator[Told]:
     import torch
 
-    from models.group import Group
+    from models.executor_gpus import device
+    from models.group import Group, Place
+    from models.rank import Rank
 
-    spec = errand.spec
-    torch.set_num_threads(spec.resources.cores or 1)
-    device = torch.device(spec.resources.device)
-    group = Group(context, device=device, stall_seconds=errand.stall_seconds)
+    torch.set_num_threads(errand.spec.resources.cores or 1)
+    own = device(errand.spec.resources, Place.of(context).rank)
+    compresses = errand.spec.hyperparameters.compression == "bfloat16"
+    group = Group(context, device=own, stall_seconds=errand.stall_seconds, compresses=compresses)
     try:
-        yield from _epochs(group, errand, device)
+        yield from Rank(group, errand, own).epochs()
     finally:
         group.close()
-
-
-def _epochs(group: Group, errand: Errand, device: torch.device) -> Iterator[Told]:
-    import torch
-
-    spec = errand.spec
-    began = time.perf_counter()
-    data = _here(errand)
-    share = shares(data.rows(spec.data_fraction), group.size)[group.rank]
-    tested = shares(data.test_rows, group.size)[group.rank]
-    if _fits(data, share[1] - share[0] + tested[1] - tested[0], errand.resident_mib):
-        rows: Rows = _rows(data, data.read_span(spec.data_fraction, *share), spec, device)
-        load_seconds = time.perf_counter() - began
-        test: Rows = _rows(data, data.read_test_span(*tested), spec, device)
-    else:
-        rows, test = _streamed(data, spec.data_fraction, share, spec), _streamed(data, None, tested, spec)
-        load_seconds = time.perf_counter() - began
-    training = _training(spec, rows, share, data, group, device)
-    yield Told(
-        kind="ready",
-        rank=group.rank,
-        host=group.host,
-        load_seconds=load_seconds,
-        threads=torch.get_num_threads(),
-        parameters=sum(each.numel() for each in training.parameters),
-        exchange_seconds=training.exchange_seconds() if group.size > 1 else None,
-        blas=f"{'mkl' if torch.backends.mkl.is_available() else 'openblas'} {torch.backends.cpu.get_cpu_capability()}",
-        versions={"python": sys.version.partition(" ")[0], "torch": str(torch.__version__)},
-    )
-    for epoch in range(1, spec.hyperparameters.epochs + 1):
-        group.gather([0.0])  # all begin at once
-        group.seconds = 0.0
-        wall, cpu = time.perf_counter(), time.process_time()
-        done = training.epoch()
-        seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
-        comm = group.seconds
-        last = epoch == spec.hyperparameters.epochs or not math.isfinite(done.loss)
-        known = [
-            float(training.right(rows)) if last else math.nan,
-            float(training.right(test)),
-            float(_checksum(training.parameters)),
-        ]
-        every = group.gather([seconds, comm, cpu_seconds, _peak_memory_mib(), *known])
-        if len({each[-1] for each in every}) > 1:
-            raise TrialError(
-                f"after epoch {epoch} the weights differ between executors; do their processors differ? Train with "
-                f"equal nodes, or another precision"
-            )
-        if group.rank == 0:
-            yield Told(
-                kind="epoch",
-                rank=0,
-                epoch=epoch,
-                passes=done.passes,
-                updates=done.updates,
-                loss=done.loss if math.isfinite(done.loss) else None,
-                train_accuracy=sum(each[4] for each in every) / data.rows(spec.data_fraction) if last else None,
-                test_accuracy=sum(each[5] for each in every) / data.test_rows,
-                clocks=tuple(
-                    Clocks(seconds=each[0], comm=each[1], cpu_seconds=each[2], peak_memory_mib=each[3])
-                    for each in every
-                ),
-            )
-        if not math.isfinite(done.loss):
-            return
-
-
-def shares(rows: int, size: int) -> list[tuple[int, int]]:
-    """From where to where each rank has the rows."""
-    bounds = [rows * rank // size for rank in range(size + 1)]
-    return list(pairwise(bounds))
-
-
-def _here(errand: Errand) -> Dataset:
-    if errand.reach is None:
-        return errand.data
-    return errand.data.local_to(opened(replace(errand.reach, cache=CACHE)), errand.spec.data)
-
-
-def _rows(data: Dataset, packed: tuple[Any, Any], spec: TrialSpec, device: torch.device) -> Packed:
-    import torch
-
-    from models.rows import Packed
-
-    features, labels = (torch.from_numpy(each).to(device) for each in packed)
-    return Packed(features, labels, data, dtype=getattr(torch, spec.hyperparameters.precision))
-
-
-def _fits(data: Dataset, rows: int, resident_mib: float) -> bool:
-    return rows * (data.row_bytes + LABEL_BYTES) <= resident_mib * 2**20
-
-
-def _streamed(data: Dataset, fraction: float | None, span: tuple[int, int], spec: TrialSpec) -> Rows:
-    import torch
-
-    from models.rows import Streamed
-
-    return Streamed(data, fraction, span, dtype=getattr(torch, spec.hyperparameters.precision))
-
-
-def _training(
-    spec: TrialSpec, rows: Rows, share: tuple[int, int], data: Dataset, group: Group, device: torch.device
-) -> Training:
-    from models.networks import trained_network
-    from models.training import Share, Training
-
-    parameters, forward = trained_network(spec, device)
-    return Training(
-        network=spec.network,
-        parameters=parameters,
-        forward=forward,
-        hyperparameters=spec.hyperparameters,
-        rows=rows,
-        seed=spec.seed,
-        share=Share(*share, data.rows(spec.data_fraction)),
-        together=group,
-    )
-
-
-def _checksum(parameters: list[torch.Tensor]) -> int:
-    sum_ = 0
-    for each in parameters:
-        sum_ = zlib.crc32(each.detach().cpu().contiguous().view(-1).numpy().data, sum_)
-    return sum_
-
-
-def _peak_memory_mib() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def _line(error: BaseException) -> str:

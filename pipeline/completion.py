@@ -16,7 +16,7 @@ from store.errors import YarnstickError
 BASH = "complete_bash"
 INSTRUCTION = "_YARNSTICK_COMPLETE"
 # Their values are names that are not in the type.
-NAMED = ("platforms", "datasets")
+NAMED = ("platforms", "datasets", "master")
 
 Completer = Callable[[typer.Context, str], list[str]]
 
@@ -81,6 +81,8 @@ def _named(key: str) -> list[str]:
         from models.protocol import names
 
         return names()
+    if key == "master":
+        return ["local-cluster", "yarn", "spark://"]
     from pipeline.datasets.sources import KNOWN
 
     return [known.partition(":")[0] + (":" if ":" in known else "") for known in KNOWN]

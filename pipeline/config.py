@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 from msgspec import Struct
 
-from pipeline.settings import LARGEST, MAY_BE_EMPTY, SECTIONS, Archive, Profile, Settings, Url, attribute
+from pipeline.settings import LARGEST, MAY_BE_EMPTY, SECTIONS, Archive, Master, Profile, Settings, Url, attribute
 from store.addresses import SCHEMES, checked_url, is_on_hdfs
 from store.errors import SettingError
 from yarn.shipped import SUFFIXES
@@ -27,6 +27,7 @@ from yarn.shipped import SUFFIXES
 PACKAGED = Path(__file__).with_name("luigi.cfg")
 BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
 PROFILE = re.compile(r"profile\..+")
+SPARK_URL = re.compile(r"spark://[^\s:/,]+:\d+(,[^\s:/,]+:\d+)*")  # several, where one is on standby
 HEADER = re.compile(r"\[(?P<name>.+)\]")
 UNREADABLE: dict[type[Exception], str] = {
     configparser.MissingSectionHeaderError: "no section stands above this line; write [yarnstick] above it",
@@ -254,6 +255,8 @@ def _parse(key: str, hint: Any, given: Given) -> Any:
         return _store_url(text, given)
     if hint is Archive:
         return _archive(text, given)
+    if hint is Master:
+        return _master(text)
     if hint is bool:
         return configparser.RawConfigParser.BOOLEAN_STATES.get(text.lower())
     if hint is str:
@@ -273,6 +276,12 @@ def _archive(text: str, given: Given) -> str:
     if is_on_hdfs(text):
         return checked_url(text)
     return str(_path(text, given).absolute()) if text else ""
+
+
+def _master(text: str) -> str:
+    if text not in ("local-cluster", "yarn") and not SPARK_URL.fullmatch(text):
+        raise ValueError("Spark would take it for something else, or for nothing")
+    return text
 
 
 def _check_finite(value: Any) -> None:
@@ -302,6 +311,8 @@ def _described(hint: Any) -> str:
         return "a directory, file:///..., hdfs://NAME/path, webhdfs://host:port/path or swebhdfs://host:port/path"
     if hint is Archive:
         return f"a path or an address on HDFS that ends in {' or '.join(SUFFIXES)}, or leave it empty"
+    if hint is Master:
+        return "local-cluster, yarn or spark://HOST:PORT"
     name = {int: "a whole number", float: "a finite number", bool: "true or false", Path: "a path"}.get(plain, "a text")
     limits = [
         f"{word} {limit:g}"

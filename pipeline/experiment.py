@@ -101,7 +101,12 @@ class Experiment:
             from pipeline.on_yarn import queue_room
 
             room = queue_room(self.settings)
-        return Limits(cores=usable_cores(), memory_mib=memory_mib(), room=room)
+        return Limits(
+            cores=usable_cores(),
+            memory_mib=memory_mib(),
+            room=room,
+            has_executors=self.settings.spark.url is None,
+        )
 
     @cached_property
     def launcher(self) -> Launcher:
@@ -129,6 +134,7 @@ class Experiment:
                 # Made of the classes of PySpark's own.
                 class_archives={} if home else class_archives(main.cache),
                 yarn=self._yarn(),
+                spark_url=self.settings.spark.url,
                 spark_home=home,
             ),
             parent=os.getpid(),

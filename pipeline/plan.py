@@ -15,9 +15,18 @@ from pipeline.settings import Profile, Settings
 from store.errors import SettingError
 
 # Which part of a spec each list of a profile fills in.
-OF_EXECUTORS = ("executors", "cores", "memory_mib", "partitions", "deploy_modes", "devices", "balances")
+OF_EXECUTORS = ("executors", "cores", "memory_mib", "partitions", "deploy_modes", "devices", "balances", "shards")
 RESOURCE_AXES = (*OF_EXECUTORS, "threads", "workers")
-OF_TRAINING = ("solvers", "learning_rates", "batch_sizes", "precisions", "gradients", "compressions", "fractions")
+OF_TRAINING = (
+    "solvers",
+    "learning_rates",
+    "batch_sizes",
+    "precisions",
+    "gradients",
+    "compressions",
+    "staleness",
+    "fractions",
+)
 AXES = (*RESOURCE_AXES, *OF_TRAINING)
 LIMITED = ("executors", "cores", "memory_mib", "threads")  # by what this machine has
 # Spark's own: the application master of client mode.
@@ -65,6 +74,7 @@ class Limits:
     cores: int
     memory_mib: int
     room: Room | None = None
+    has_executors: bool = True  # else they are on machines that are not asked what they have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +166,7 @@ def _configurations(
                 precision=chosen["precision"] or "float32",
                 gradient=chosen["gradient"],
                 compression=chosen["compression"],
+                staleness=chosen["staleness"],
                 batch_size=chosen["batch_size"],
                 epochs=profile.epochs,
             ),
@@ -179,6 +190,8 @@ def _beyond(resources: Resources, limits: Limits) -> str | None:
         return None
     if limits.room is not None:
         return _beyond_room(r, limits.room)
+    if not limits.has_executors:
+        return None
     cores, memory = r.executors * (r.cores or 1), r.executors * (r.memory_mib or 0)
     if cores > limits.cores:
         return f"executors={r.executors} x cores={r.cores} are {cores} cores, and this machine has {limits.cores}"

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal, NewType
 import msgspec
 from msgspec import Meta, Struct
 
+from models.balance import WEIGHTS
+
 LARGEST = 2**31 - 1
 Whole = Annotated[int, Meta(ge=1, le=LARGEST)]
 Seed = Annotated[int, Meta(ge=0, le=LARGEST)]
@@ -17,6 +19,7 @@ Fraction = Annotated[float, Meta(gt=0, le=1)]
 Inner = Annotated[float, Meta(gt=0, lt=1)]
 Url = NewType("Url", str)  # of a store
 Archive = NewType("Archive", str)  # a path, or an address on HDFS; empty is none
+Master = NewType("Master", str)  # of Spark: local-cluster, yarn, or the address of its own cluster manager
 
 
 class Main(Struct, frozen=True, kw_only=True):
@@ -88,11 +91,15 @@ class Hadoop(Struct, frozen=True, kw_only=True):
 
 
 class Spark(Struct, frozen=True, kw_only=True):
-    master: Literal["local-cluster", "yarn"]
+    master: Master
     home: Path | None
     overhead_mib: Annotated[int, Meta(ge=0, le=LARGEST)]
     stall_seconds: Positive
     conf: dict[str, str]
+
+    @property
+    def url(self) -> str | None:
+        return self.master if self.master.startswith("spark://") else None
 
 
 class Profile(Struct, frozen=True, kw_only=True):
@@ -112,7 +119,9 @@ class Profile(Struct, frozen=True, kw_only=True):
     gradients: tuple[Literal["autograd", "compile", "manual"], ...]
     compressions: tuple[Literal["none", "bfloat16"], ...]
     devices: tuple[Literal["cpu", "cuda"], ...]
-    balances: tuple[Literal["even", "speed"], ...]
+    balances: tuple[Annotated[str, Meta(pattern=f"^(even|speed|{WEIGHTS.pattern})$")], ...]
+    shards: tuple[Whole, ...]
+    staleness: tuple[Annotated[int, Meta(ge=0, le=LARGEST)], ...]
     deploy_modes: tuple[Literal["client", "cluster"], ...]
     fractions: tuple[Fraction, ...]
     epochs: Whole

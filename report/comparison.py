@@ -11,7 +11,7 @@ from models.record import IDENTITY
 from report import tables
 from report.facts import BaselineSpec
 from report.statistics import interval, outliers
-from report.trials import SPENT, trials, whole_mean
+from report.trials import OF_TRIAL, SPENT, trials, whole_mean
 from report.words import counted, label, percent, period, seconds, seconds_between, solver, times, varying, work
 from report.words import rows as rows_of
 
@@ -38,6 +38,7 @@ COLUMNS = (
     "price",
     "status",
     *SPENT,  # ours: means of an epoch, as mean_seconds is
+    *OF_TRIAL,
 )
 
 
@@ -69,6 +70,9 @@ def configurations(attempts: pl.DataFrame, *, baseline: BaselineSpec) -> pl.Data
             pl.col("startup_seconds").filter(ranked).mean(),
             pl.col("load_seconds").filter(ranked).mean(),
             *(whole_mean(name, ranked) for name in SPENT),
+            pl.col("exchange_seconds").filter(ranked).mean(),
+            pl.col("peak_memory_mib").filter(ranked).max(),
+            pl.col("clock").filter(ranked).drop_nulls().first(),
             pl.col("blas").filter(ranked).drop_nulls().unique(maintain_order=True).alias("blas"),
             pl.col("price_per_hour").drop_nulls().first(),
             pl.struct("outcome", "reason").filter(every & ~ranked).alias("not_ranked"),

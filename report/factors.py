@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from report.statistics import Ratio, ratio
-from report.verdict import Comparison, Row
+from report.verdict import KINDS, Comparison, Row
 
 ALIKE = (
     "platform", "executors", "cores", "threads", "memory_mib", "partitions", "workers", "nodes", "learning_rate",
-    "device", "deploy_mode", "machine",
+    "device", "deploy_mode", "balance", "machine",
 )  # fmt: skip
-USUAL_GRADIENT = "autograd"
+USUAL_GRADIENT, USUAL_COMPRESSION = "autograd", "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factor:
     """`row` over `against`, which differ in `what` alone."""
 
-    what: str  # precision | gradient
+    what: str  # precision | gradient | compression
     row: Row
     against: Row
     ratio: Ratio
@@ -38,10 +38,10 @@ class Split:
 
 
 def factors(comparison: Comparison, *, precision: str) -> list[Factor]:
-    """Every precision against the baseline's, every gradient against the usual one."""
+    """Every precision against the baseline's, every gradient and compression against the usual one."""
     found = []
-    for what, usual in (("precision", precision), ("gradient", USUAL_GRADIENT)):
-        same = (*ALIKE, "gradient" if what == "precision" else "precision")
+    for what, usual in zip(KINDS, (precision, USUAL_GRADIENT, USUAL_COMPRESSION), strict=True):
+        same = (*ALIKE, *(kind for kind in KINDS if kind != what))
         usuals: dict[tuple[Any, ...], Row] = {}
         for row in comparison.ran:
             if row[what] == usual:
@@ -81,7 +81,7 @@ def as_json(factor: Factor) -> dict[str, Any]:
         "what": factor.what,
         "value": factor.row[factor.what],
         "against": factor.against[factor.what],
-        **{name: factor.row[name] for name in ("precision", "gradient", "total_cores")},
+        **{name: factor.row[name] for name in (*KINDS, "total_cores")},
         "seconds": factor.row["rank_by"],
         "against_seconds": factor.against["rank_by"],
         "ratio": factor.ratio.value,

@@ -29,7 +29,7 @@ from report.drawing import (
     texts,
     thinned,
 )
-from report.verdict import Comparison, Row
+from report.verdict import KINDS, Comparison, Row
 from report.words import period, resources, seconds, seconds_between, title
 
 # A second and third line of a platform, as of 2 cores an executor, is told from the first by its dashes.
@@ -38,7 +38,7 @@ DASHES = alt.Scale(domain=[0, 1, 2, 3], range=[[1, 0], [6, 3], [2, 3], [8, 3, 2,
 
 def cores_figure(comparison: Comparison, *, name: str, palette: Palette) -> Figure | None:
     """A line for each platform and its cores an executor; None where no number of cores was varied."""
-    lines = _scaling(comparison)
+    lines = lines_of(comparison)
     if len({row["total_cores"] for line in lines for row in line}) < 2:
         return None
     table = Table(
@@ -66,24 +66,16 @@ def _cores_chart(comparison: Comparison, lines: Sequence[Sequence[Row]], palette
     height = 320
     points = _points(comparison, lines, palette)
     totals = sorted({point["cores"] for point in points})
-    first, last = totals[0], totals[-1]
     ideals = _ideals(lines)
     values = [point[key] for point in points for key in ("low", "high")] + [point["seconds"] for point in ideals]
     if comparison.baseline is not None:
         values.append(comparison.baseline["rank_by"])
     low, high = min(values) / 1.25, max(values) * 1.25
-    across, up = [first / (last / first) ** 0.06, last * (last / first) ** 0.06], [low, high]
-    x = alt.X(
-        "cores:Q",
-        scale=alt.Scale(type="log", base=2, domain=across, nice=False),
-        axis=alt.Axis(
-            values=thinned(totals, 8 if width > 500 else 5), format="d", grid=False, title="cores in all (log scale)"
-        ),
-    )
+    x, across = cores_axis(totals, width=width)
     y = log_y("seconds", low, high, height=height)
     colour, shape = alt.Color("colour:N", scale=None), alt.Shape("shape:N", scale=None)
     dash = alt.StrokeDash("dash:O", scale=DASHES, legend=None)
-    labels = [(line[-1]["total_cores"], line[-1]["rank_by"], _line_name(line, lines)) for line in lines]
+    labels = [(line[-1]["total_cores"], line[-1]["rank_by"], line_name(line, lines)) for line in lines]
     layers: list[Any] = [
         alt.Chart(data(ideals))
         .mark_line(color=MUTED, strokeWidth=1, strokeDash=[1, 4], strokeCap="round")
@@ -104,9 +96,29 @@ def _cores_chart(comparison: Comparison, lines: Sequence[Sequence[Row]], palette
         .mark_point(size=60, filled=True, opacity=1, stroke=PAPER, strokeWidth=1)
         .encode(x=x, y=y, color=colour, shape=shape),
     ]
-    # A label stands right of its line's end: in the margin, for a line that goes as far as any.
+    layers += end_labels(labels, x=x, y=y, across=across, up=[low, high], last=totals[-1], width=width, height=height)
+    heading = "seconds " + period(comparison.work, by_pass=comparison.by_pass) + " (log scale)"
+    padding = {"left": 2, "right": 12, "top": 4, "bottom": 2}
+    return layered(layers, width=width, height=height, autosize=FITTED, padding=padding, title=heading)
+
+
+def end_labels(
+    labels: Sequence[tuple[int | None, float, str]],
+    *,
+    x: Any,
+    y: Any,
+    across: Sequence[float],
+    up: Sequence[float],
+    last: int,
+    width: float,
+    height: float,
+) -> list[Any]:
+    """By cores, seconds and text. A label stands right of its line's end: in the margin, if the line goes to the edge.
+
+    Without cores it is of a line through all of them.
+    """
     margin = max(length(text) for total, _, text in labels if total in (None, last))
-    inner, wide = height - 46, width - 52 - margin
+    inner, wide = height - 73, width - 52 - margin
     wanted = [
         (
             wide + 8 if total in (None, last) else wide * share(total, across, log=True) + 10,
@@ -115,6 +127,7 @@ def _cores_chart(comparison: Comparison, lines: Sequence[Sequence[Row]], palette
         )
         for total, value, text in labels
     ]
+    layers: list[Any] = []
     for (total, value, text), wish, place in zip(labels, wanted, apart(wanted, bottom=inner), strict=True):
         edge = total in (None, last)
         layers += texts(
@@ -126,9 +139,21 @@ def _cores_chart(comparison: Comparison, lines: Sequence[Sequence[Row]], palette
             dx=8 if edge else 10,
             dy=place - wish[1] - 7 * text.count("\n"),
         )
-    heading = "seconds " + period(comparison.work, by_pass=comparison.by_pass) + " (log scale)"
-    padding = {"left": 2, "right": 12, "top": 4, "bottom": 2}
-    return layered(layers, width=width, height=height, autosize=FITTED, padding=padding, title=heading)
+    return layers
+
+
+def cores_axis(totals: Sequence[int], *, width: int) -> tuple[alt.X, list[float]]:
+    """Every doubling as wide as the other; and from where to where it goes."""
+    first, last = totals[0], totals[-1]
+    across = [first / (last / first) ** 0.06, last * (last / first) ** 0.06]
+    x = alt.X(
+        "cores:Q",
+        scale=alt.Scale(type="log", base=2, domain=across, nice=False),
+        axis=alt.Axis(
+            values=thinned(totals, 8 if width > 500 else 5), format="d", grid=False, title="cores in all (log scale)"
+        ),
+    )
+    return x, across
 
 
 def _points(comparison: Comparison, lines: Sequence[Sequence[Row]], palette: Palette) -> list[dict[str, Any]]:
@@ -155,7 +180,7 @@ def _ideals(lines: Sequence[Sequence[Row]]) -> list[dict[str, Any]]:
     ]
 
 
-def _scaling(comparison: Comparison) -> list[list[Row]]:
+def lines_of(comparison: Comparison) -> list[list[Row]]:
     """Lines over total cores: one for a platform and its cores an executor, at what the platform is judged by."""
     lines: dict[tuple[Any, ...], dict[int, Row]] = {}
     for standing in comparison.standings:
@@ -163,7 +188,7 @@ def _scaling(comparison: Comparison) -> list[list[Row]]:
             best = standing.best
             if row["platform"] != standing.platform or row["total_cores"] is None:
                 continue
-            if (row["precision"], row["gradient"]) == (best["precision"], best["gradient"]):
+            if all(row[name] == best[name] for name in KINDS):
                 per = row["cores"] if row["executors"] is not None else None
                 # The fastest of several at the same size comes first.
                 lines.setdefault((row["platform"], per or 0), {}).setdefault(row["total_cores"], row)
@@ -172,7 +197,7 @@ def _scaling(comparison: Comparison) -> list[list[Row]]:
     return [[lines[key][total] for total in sorted(lines[key])] for key in kept]
 
 
-def _line_name(line: Sequence[Row], lines: Sequence[Sequence[Row]]) -> str:
+def line_name(line: Sequence[Row], lines: Sequence[Sequence[Row]]) -> str:
     row = line[0]
     if sum(other[0]["platform"] == row["platform"] for other in lines) < 2 or row["executors"] is None:
         return title(row["platform"])

@@ -9,6 +9,7 @@ import altair as alt
 
 from report import spent
 from report.breakdown import FLOOR, OVERHEAD, PRECISION, REST, SLOWER, Breakdown
+from report.communication import exchange_seconds
 from report.drawing import (
     FITTED,
     INK,
@@ -50,16 +51,19 @@ def ledger_figure(comparison: Comparison, found: Sequence[Breakdown], *, name: s
     """None where neither a ledger nor a floor is known of anything."""
     if not found:
         return None
+    found = _side_by_side(found)
     rows = [each.row for each in found]
     kept = {row["configuration"] for row in most_telling(comparison, rows, MOST_ROWS)}
     shown = [each for each in found if each.row["configuration"] in kept]
     present = [part for part in ORDER if any(each.parts.get(part) for each in found)]
+    probed = any(exchange_seconds(each.row) is not None for each in found)
     table = Table(
         heads=(
             "configuration",
             "seconds " + period(comparison.work, by_pass=comparison.by_pass),
             "floor",
             *map(_head, present),
+            *(["its exchange, by the probe"] if probed else []),
         ),
         rows=tuple(
             (
@@ -67,12 +71,28 @@ def ledger_figure(comparison: Comparison, found: Sequence[Breakdown], *, name: s
                 seconds(each.seconds, 3),
                 "" if each.floor is None else seconds(each.floor, 3),
                 *(seconds(each.parts[part], 3) if each.parts.get(part) else "" for part in present),
+                *([_exchange(each)] if probed else []),
             )
             for each in found
         ),
     )
     sentence = spent.of_ledger(comparison, shown, len(found))
     return figure(name, sentence, table, lambda width: _chart(comparison, shown, present, palette, width))
+
+
+def _side_by_side(found: Sequence[Breakdown]) -> list[Breakdown]:
+    """Fastest first, but what ran on equal executors stands together: there platforms are what differs."""
+    groups: dict[tuple[Any, ...], list[Breakdown]] = {}
+    for each in found:
+        row = each.row
+        of = (row["executors"], row["cores"]) if row["executors"] is not None else (row["configuration"],)
+        groups.setdefault(of, []).append(each)
+    return [each for group in groups.values() for each in group]
+
+
+def _exchange(each: Breakdown) -> str:
+    exchange = exchange_seconds(each.row)
+    return "" if exchange is None else seconds(exchange, 3)
 
 
 def _head(part: str) -> str:

@@ -40,6 +40,7 @@ def report_files(
     from report.figure_learning import learning_figure
     from report.figure_ledger import ledger_figure
     from report.figure_order import order_figure
+    from report.figure_scaling import scaling_figure
     from report.figure_seconds import seconds_figure
     from report.figure_timeline import timeline_figure
     from report.trials import ranked_epochs
@@ -50,7 +51,7 @@ def report_files(
     drawn: list[dict[str, Figure | None]] = []
     for number, comparison in enumerate(found[:MOST_COMPARISONS], 1):
         if not comparison.ran:
-            drawn.append(dict.fromkeys(("seconds", "ledger", "timeline", "cores", "learning")))
+            drawn.append(dict.fromkeys(("seconds", "ledger", "timeline", "cores", "scaling", "learning")))
             continue
         end = "" if number == 1 else f"_{number}"
         spent = _spent(comparison, run, baseline)
@@ -61,6 +62,7 @@ def report_files(
                 "ledger": ledger_figure(comparison, spent, name=f"ledger{end}", palette=palette),
                 "timeline": timeline_figure(tasks, names=comparison.varying, name=f"timeline{end}", palette=palette),
                 "cores": cores_figure(comparison, name=f"cores{end}", palette=palette),
+                "scaling": scaling_figure(comparison, name=f"scaling{end}", palette=palette),
                 "learning": learning_figure(comparison, epochs=epochs, name=f"learning{end}", palette=palette),
             }
         )
@@ -95,13 +97,14 @@ def first_lines(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) -> 
 
 
 def _summary(found: list[Comparison], attempts: pl.DataFrame, run: RunFacts, baseline: BaselineSpec) -> dict[str, Any]:
-    from report import factors
+    from report import apart, factors
     from report.verdict import as_json
 
     return {
         "comparisons": [
             {
                 **as_json(comparison),
+                "apart": apart.as_json(apart.apart(comparison)),
                 "sentences": [*_said(comparison, run), *_went(comparison, run, baseline)],
                 "factors": [
                     factors.as_json(each) for each in factors.factors(comparison, precision=baseline.precision)
@@ -129,10 +132,20 @@ def _analysed(
 
 
 def _said(comparison: Comparison, run: RunFacts) -> list[str]:
+    from report import apart, sentences
+
+    return sentences.verdict(comparison, run=run, machines=_machines(comparison), told_apart=apart.apart(comparison))
+
+
+def _answer(comparison: Comparison, run: RunFacts) -> str:
+    """The one sentence of it that says what was trained."""
     from report import sentences
 
-    machines = len({row["machine"] for row in comparison.ran})
-    return sentences.verdict(comparison, run=run, machines=machines)
+    return sentences.fastest_of(comparison, run=run, machines=_machines(comparison))
+
+
+def _machines(comparison: Comparison) -> int:
+    return len({row["machine"] for row in comparison.ran})
 
 
 def _spent(comparison: Comparison, run: RunFacts, baseline: BaselineSpec) -> list[Breakdown]:
@@ -143,14 +156,16 @@ def _spent(comparison: Comparison, run: RunFacts, baseline: BaselineSpec) -> lis
 
 def _went(comparison: Comparison, run: RunFacts, baseline: BaselineSpec) -> list[str]:
     """Of every platform with a ledger where its seconds went, at its best, and what of that is precision."""
-    from report import factors, spent
+    from report import apart, factors, spent
 
     bests = [standing.best["configuration"] for standing in comparison.standings]
     best = [each for each in _spent(comparison, run, baseline) if each.row["configuration"] in bests]
+    each = apart.apart(comparison)
+    told = each.library["platform"] if each is not None and each.precision is not None else None
     splits = factors.splits(comparison, platform=baseline.platform, precision=baseline.precision)
     return [
         *(spent.whole(comparison, each) for each in best if each.has_ledger),
-        *(spent.split(comparison, each) for each in splits),
+        *(spent.split(comparison, each) for each in splits if each.row["platform"] != told),
     ]
 
 
@@ -259,7 +274,7 @@ def _html(
             for comparison, figures in zip(found, drawn, strict=False)
         ],
         total=len(found),
-        rest=[_said(comparison, run)[0] for comparison in found[MOST_COMPARISONS:][:40]],
+        rest=[_answer(comparison, run) for comparison in found[MOST_COMPARISONS:][:40]],
         order=order,
         place={name: PALETTE.index(colour) for name, (colour, _) in palette.items()},
         unfinished=_unfinished(attempts, run),
@@ -289,6 +304,7 @@ def _screen(
         "share": words.rows(comparison.work, of=run.rows_of.get(comparison.work["dataset"])),
         "period": words.period(comparison.work, by_pass=comparison.by_pass),
         "said": _said(comparison, run),
+        "answer": _answer(comparison, run),
         "trust": [*sentences.trust(comparison, run=run, attempts=attempts), *spent.doubt(run)],
         "standings": [
             {

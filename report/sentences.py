@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from models.noise import crowded
-from report.verdict import PLAIN, Comparison, Row, Standing, Test
+from report import apart
+from report.apart import Apart
+from report.verdict import KINDS, PLAIN, Comparison, Row, Standing, Test
 from report.words import (
     chance,
     counted,
@@ -34,20 +36,29 @@ if TYPE_CHECKING:
 MOST_OTHERS = 3
 
 
-def verdict(comparison: Comparison, *, run: RunFacts, machines: int = 1) -> list[str]:
-    """The answer, first sentence first."""
+def verdict(comparison: Comparison, *, run: RunFacts, machines: int = 1, told_apart: Apart | None = None) -> list[str]:
+    """The answer: what is MLlib and what is the cluster, where that can be told apart; then what is fastest."""
     fastest = comparison.fastest
     if fastest is None:
-        reasons = "; ".join(f"{title(each.platform)} {each.reason}" for each in comparison.absent)
-        return [f"{_task(comparison, run)} was trained on no platform: {reasons}."]
+        return [fastest_of(comparison, run=run)]
     others = comparison.standings[1:]
-    said = [_first(comparison, fastest, others, run, machines)]
+    said = [fastest_of(comparison, run=run, machines=machines)]
+    if told_apart is not None:
+        said = [apart.headline(told_apart), *said, *apart.sentences(told_apart)]
     slower = [standing for standing in others if not _is_tied(comparison, standing)]
     said += [_other(comparison, fastest, standing) for standing in slower[:MOST_OTHERS]]
     if len(slower) > MOST_OTHERS:
         said.append(f"{MOST_OTHERS} of {len(slower)} slower platforms are named here; the table has all.")
     said += [text for text in (_surely(comparison, fastest, others), _cost(comparison)) if text]
     return said
+
+
+def fastest_of(comparison: Comparison, *, run: RunFacts, machines: int = 1) -> str:
+    """The sentence that names what was trained, and the fastest."""
+    if comparison.fastest is None:
+        reasons = "; ".join(f"{title(each.platform)} {each.reason}" for each in comparison.absent)
+        return f"{_task(comparison, run)} was trained on no platform: {reasons}."
+    return _first(comparison, comparison.fastest, comparison.standings[1:], run, machines)
 
 
 def trust(comparison: Comparison, *, run: RunFacts, attempts: pl.DataFrame) -> list[str]:
@@ -263,7 +274,7 @@ def of_cores(comparison: Comparison) -> str:
             row
             for row in comparison.ran
             if row["platform"] == standing.platform
-            and (row["precision"], row["gradient"]) == (standing.best["precision"], standing.best["gradient"])
+            and all(row[name] == standing.best[name] for name in KINDS)
             and row["total_cores"] is not None
         ]
         sizes = sorted({row["total_cores"] for row in mine})

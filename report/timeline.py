@@ -80,7 +80,7 @@ def csv(timelines: Sequence[Timeline]) -> bytes:
 
 
 def load_rows(comparison: Comparison, timelines: Sequence[Timeline]) -> list[tuple[str, ...]]:
-    """By the number of executors: how long it took until the data lay in memory, and what was read for it."""
+    """By the number of executors: how long it took until the data lay in memory, how much that was, what was read."""
     read = {_key(each.row): each.load for each in timelines}
     rows = [row for row in comparison.ran if row["executors"] is not None and row["load_seconds"] is not None]
     found: list[tuple[str, ...]] = []
@@ -90,6 +90,7 @@ def load_rows(comparison: Comparison, timelines: Sequence[Timeline]) -> list[tup
             (
                 comparison.label(row),
                 seconds(row["load_seconds"], 3),
+                "" if row["peak_memory_mib"] is None else f"{row['peak_memory_mib']:,.0f} MiB",
                 size(seen.bytes_read) if seen else "",
                 "" if seen is None else "not told" if seen.remote_bytes_read is None else size(seen.remote_bytes_read),
             )

@@ -11,6 +11,8 @@ LEARNT_BY_RUNNING = ("rows", "machine_memory_gb", "workers", "nodes")
 ATTEMPT = ("configuration", "trial", "attempt")
 # Where an epoch's seconds went, and the least that its arithmetic needs.
 SPENT = ("floor_seconds", *LEDGER)
+# The same for all epochs of a trial, or the last of them has the most.
+OF_TRIAL = ("exchange_seconds", "peak_memory_mib")
 
 
 def trials(records: pl.DataFrame) -> pl.DataFrame:
@@ -47,6 +49,8 @@ def trials(records: pl.DataFrame) -> pl.DataFrame:
         # Only where every epoch has it: means of different epochs would not sum to the seconds.
         *(whole_mean(name, kept) for name in SPENT),
         pl.col("load_seconds").drop_nulls().first(),
+        *(pl.col(name).max() for name in OF_TRIAL),
+        pl.col("clock").drop_nulls().first(),
         pl.col("blas").drop_nulls().first(),
         pl.col("epochs_requested").drop_nulls().last(),
         pl.col("loss").drop_nulls().last(),

@@ -16,6 +16,7 @@ from report.words import counted, distinct_seconds, label, varying
 Row = Mapping[str, Any]  # of comparison.configurations
 # Finest first: a platform that has not the baseline's precision is judged at the finest it has.
 PRECISIONS = ("float64", "float32", "bfloat16")
+KINDS = ("precision", "gradient", "compression")  # that are shown as factors of their own
 PLAIN = " (plain numbers: one trial)"
 WORK_KEYS = ("dataset", "network", "solver", "batch_size", "data_fraction", "unit")
 
@@ -44,7 +45,7 @@ class Standing:
 
     platform: str
     best: Row
-    factors: tuple[Row, ...]  # the best at each other precision and gradient
+    factors: tuple[Row, ...]  # the best at each other precision, gradient and compression
     against_fastest: Ratio
     against_baseline: Ratio | None
     cost_cores: int | None
@@ -140,7 +141,10 @@ def _by_platform(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def _main(rows: list[Row], baseline: Row | None) -> list[Row]:
-    """A platform's configurations at one precision and gradient: the baseline's where it has them, else its own."""
+    """A platform's configurations at one precision and gradient: the baseline's where it has them, else its own.
+
+    Where gradients are sent in fewer digits the work is not quite the same: that is a factor too.
+    """
     wanted = baseline["precision"] if baseline else None
     precisions = {row["precision"] for row in rows}
     if wanted not in precisions:
@@ -149,7 +153,8 @@ def _main(rows: list[Row], baseline: Row | None) -> list[Row]:
     gradient = baseline["gradient"] if baseline else None
     if gradient not in {row["gradient"] for row in rows}:
         gradient = rows[0]["gradient"]
-    return [row for row in rows if row["gradient"] == gradient]
+    rows = [row for row in rows if row["gradient"] == gradient]
+    return [row for row in rows if row["compression"] in (None, "none")] or rows
 
 
 def _tests(main: dict[str, list[Row]], baseline: Row | None) -> list[Test]:
@@ -204,11 +209,11 @@ def _standing(
     best = main[0]
     platform = best["platform"]
     cost, unit, reason = _cost(main, baseline, tests, no_baseline)
-    factors: dict[tuple[Any, Any], Row] = {}
+    factors: dict[tuple[Any, ...], Row] = {}
     for row in ran:
         if row["platform"] == platform:
-            factors.setdefault((row["precision"], row["gradient"]), row)
-    factors.pop((best["precision"], best["gradient"]))
+            factors.setdefault(tuple(row[name] for name in KINDS), row)
+    factors.pop(tuple(best[name] for name in KINDS))
     return Standing(
         platform=platform,
         best=best,
@@ -290,6 +295,7 @@ def _place(row: Row) -> dict[str, Any]:
         "seconds_per_pass": row["seconds_per_pass"],
         "precision": row["precision"],
         "gradient": row["gradient"],
+        "compression": row["compression"],
         "ci_low": row["ci_low"],
         "ci_high": row["ci_high"],
         "trials": row["trials"],
@@ -306,6 +312,7 @@ def _standing_json(standing: Standing) -> dict[str, Any]:
         "reason": standing.reason,
         **_without_platform(standing.best),
         "status": standing.best["status"],
+        **{name: standing.best[name] for name in ("exchange_seconds", "peak_memory_mib")},
         "over_fastest": _ratio_json(standing.against_fastest),
         "over_baseline": _ratio_json(standing.against_baseline),
         "factors": [_without_platform(row) for row in standing.factors],
@@ -320,6 +327,8 @@ def _absent_json(absent: Absent) -> dict[str, Any]:
         "total_cores": None,
         "seconds": None,
         "status": absent.reason,
+        "exchange_seconds": None,
+        "peak_memory_mib": None,
         "over_fastest": None,
         "over_baseline": None,
         "factors": [],

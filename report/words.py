@@ -152,6 +152,7 @@ def period(row: Mapping[str, Any], *, by_pass: bool = False) -> str:
 VARYING: dict[str, Callable[[Any], str]] = {
     "precision": str,
     "gradient": str,
+    "compression": lambda value: "gradients sent whole" if value == "none" else f"gradients sent in {value}",
     "learning_rate": lambda value: f"step {value:g}",
     "memory_mib": lambda value: f"{value:,} MiB",
     "partitions": lambda value: counted(value, "partition"),
@@ -159,6 +160,7 @@ VARYING: dict[str, Callable[[Any], str]] = {
     "nodes": lambda value: counted(value, "node"),
     "deploy_mode": lambda value: f"{value} mode",
     "device": str,
+    "balance": lambda value: "even shares" if value == "even" else f"shares by {value}",
     "machine": str,
     "machine_memory_gb": lambda value: f"machine of {value:g} GB",
     "run_id": lambda value: f"run {value}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote, urlsplit
@@ -44,6 +44,15 @@ class Reach:
             certificates=self.certificates,
             patience=Patience(seconds=self.retry_seconds),
         )
+
+
+def resolved(reach: Reach) -> Reach:
+    """With the addresses that are found here: a node's own configuration may be another one, or none."""
+    if not reach.is_on_hdfs:
+        return reach
+    from store.addresses import place_of
+
+    return replace(reach, namenodes=place_of(reach.url, namenodes=reach.namenodes).namenodes)
 
 
 def opened(reach: Reach) -> Store:

@@ -17,6 +17,7 @@ from yarn.site import addresses_of
 APPLICATION = re.compile(r"application_[0-9]+_[0-9]+")
 ENDED = ("FINISHED", "FAILED", "KILLED")
 RUNNING = "RUNNING"  # of a node that takes containers
+GPU = "yarn.io/gpu"  # as a resource of nodes
 UNKNOWN, REFUSED = 404, (401, 403)  # as HTTP has them
 
 
@@ -222,6 +223,10 @@ class ResourceManager:
         """All that it knows, whatever their state."""
         found = self._service.get("nodes", _Nodes).nodes
         return found.node if found else []
+
+    def gpus(self) -> int:
+        """Of all nodes that run."""
+        return sum(node.resources.get(GPU, 0) for node in self.nodes() if node.state == RUNNING)
 
     def queues(self) -> list[Queue]:
         """The leaf queues, to which applications go."""

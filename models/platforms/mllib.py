@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from models.dataset import Dataset
-from models.mllib_exchange import Exchanges
+from models.mllib_exchange import Exchanges, few
 from models.mllib_fit import Fit, disagreement, ended, epoch_spans, finished_jobs
 from models.networks import Layer, accuracy, flatten, initial_weights, unflatten
 from models.protocol import Epoch, Surroundings, TaintedError
@@ -40,7 +40,7 @@ class MLlib:
         if network.layer_activations != ("sigmoid",) * len(network.hidden) + (None,):
             return f"MLlib has only sigmoid hidden layers, and {network.name} has other activations"
         if spec.resources.deploy_mode == "cluster" and self._surroundings.yarn is None:
-            return "deploy mode cluster needs YARN, and yarnstick.spark.master is local-cluster"
+            return "deploy mode cluster needs YARN, and yarnstick.spark.master is not yarn"
         if spec.hyperparameters.solver not in FULL_BATCH_SOLVERS:
             return f"MLlib has no solver {spec.hyperparameters.solver}"
         return None
@@ -57,7 +57,9 @@ class MLlib:
             jobs, seen = finished_jobs(application.log(), group=spec.slug, fit=fit)
             # After the fit, whose epochs it is not to warm up, and after what l-bfgs told of it was read.
             told = application.iterations(since=fit.began)
-            exchange_seconds = self._exchanges.seconds(application, spec)
+            exchange_seconds = self._exchanges.seconds(
+                application, spec, rows=lambda: _rows(application, application.master.rows(few(spec, data), data))
+            )
         except Exception:
             if why := application.master.lost():
                 self.close()

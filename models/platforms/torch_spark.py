@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from collections.abc import Generator, Iterator, Sequence
+from typing import Any, ClassVar
 
-from models.barrier_stage import BarrierStage
+from models.balance import unfit
+from models.barrier_stage import BarrierStage, ToldByRank
 from models.dataset import Dataset
+from models.executor_gpus import lacking
+from models.executor_memory import ExecutorMemory
 from models.protocol import Epoch, Surroundings
 from models.spark_application import SparkApplication
 from models.spec import TrialSpec
-from models.worker import Clocks, Errand, Told
+from models.worker import Clocks, Errand, Told, Train, train_in_step
+from store.opening import resolved
 
 PYTHON_MIB = 1100  # of Python with torch and pyarrow, without any rows
 COPIES = 1.25  # of the rows: while they are read there is a row group more
@@ -36,25 +40,40 @@ class TorchSpark:
         from models.gradients import unavailable
 
         if spec.resources.deploy_mode == "cluster" and self._surroundings.yarn is None:
-            return "deploy mode cluster needs YARN, and yarnstick.spark.master is local-cluster"
-        return unavailable(spec.hyperparameters.gradient, spec.network)
+            return "deploy mode cluster needs YARN, and yarnstick.spark.master is not yarn"
+        if why := unfit(spec.resources.balance, spec.resources.executors or 1):
+            return why
+        return lacking(spec.resources, self._surroundings) or unavailable(spec.hyperparameters.gradient, spec.network)
 
     def train(self, spec: TrialSpec, data: Dataset) -> Iterator[Epoch]:
+        for told, common in self._told(spec, data, train=train_in_step, told_as=Told):
+            yield _epoch(told, common, spec, data)
+
+    def close(self) -> None:
+        SparkApplication.end_shared()
+
+    def _told(
+        self, spec: TrialSpec, data: Dataset, *, train: Train, told_as: type[ToldByRank]
+    ) -> Generator[tuple[ToldByRank, dict[str, Any]]]:
+        """What ranks tell of epochs, with what is the same for all epochs of the trial."""
         application = SparkApplication.shared(spec.resources, self._surroundings)
         submitted = time.perf_counter()
         ready: list[Told] = []
-        epochs: list[Told] = []  # not handed on yet
+        epochs: list[ToldByRank] = []  # not handed on yet
         prepared = 0.0
+        common: dict[str, Any] = {}
         with application.listener() as listener:
             errand = Errand(
                 spec=spec,
                 data=data,
-                reach=self._surroundings.yarn.reach if self._surroundings.yarn else None,
+                reach=resolved(self._surroundings.yarn.reach) if self._surroundings.yarn else None,
                 address=listener.address,
                 stall_seconds=self._surroundings.stall_seconds,
                 resident_mib=max(0.0, self._surroundings.overhead_mib - PYTHON_MIB) / COPIES,
             )
-            for told in BarrierStage(application, group=spec.slug).run(errand, listener):
+            memory = ExecutorMemory.of(spec.resources, self._surroundings, in_python=True)
+            stage = BarrierStage(application, group=spec.slug, memory=memory)
+            for told in stage.run(errand, listener, train=train, told_as=told_as):
                 if told.kind == "ready":
                     ready.append(told)
                     prepared = time.perf_counter() - submitted - max(each.load_seconds for each in ready)
@@ -62,24 +81,32 @@ class TorchSpark:
                     epochs.append(told)
                 # A rank's word may come later than another's first epoch.
                 while epochs and len(ready) == spec.resources.executors:
-                    startup_seconds = application.startup_seconds + prepared
-                    yield _epoch(epochs.pop(0), ready, application, spec, data, startup_seconds=startup_seconds)
+                    if not common:  # Spark is asked once: its event log is long
+                        startup_seconds = application.startup_seconds + prepared
+                        common = _common(ready, application, data, startup_seconds=startup_seconds)
+                    yield epochs.pop(0), common
 
-    def close(self) -> None:
-        SparkApplication.end_shared()
 
-
-def _epoch(
-    told: Told,
-    ready: Sequence[Told],
-    application: SparkApplication,
-    spec: TrialSpec,
-    data: Dataset,
-    *,
-    startup_seconds: float,
-) -> Epoch:
+def _common(
+    ready: Sequence[Told], application: SparkApplication, data: Dataset, *, startup_seconds: float
+) -> dict[str, Any]:
     executors, cores, shortage = application.granted()
     exchanges = [each.exchange_seconds for each in ready if each.exchange_seconds is not None]
+    return {
+        "startup_seconds": startup_seconds,
+        "load_seconds": max(each.load_seconds for each in ready),
+        "bytes_read": data.train_bytes,
+        "granted_executors": executors,
+        "granted_cores": cores,
+        "exchange_seconds": max(exchanges, default=None),
+        "blas": " and ".join(sorted({each.blas for each in ready})),
+        "versions": ready[0].versions,
+        "parameters": ready[0].parameters,
+        "note": shortage,
+    }
+
+
+def _epoch(told: Told, common: dict[str, Any], spec: TrialSpec, data: Dataset) -> Epoch:
     slowest = max(told.clocks, key=lambda clocks: clocks.compute)
     return Epoch(
         epoch=told.epoch,
@@ -93,20 +120,11 @@ def _epoch(
         test_accuracy=told.test_accuracy,
         ledger=_ledger(slowest),
         peak_memory_mib=max(clocks.peak_memory_mib for clocks in told.clocks),
-        startup_seconds=startup_seconds,
-        load_seconds=max(each.load_seconds for each in ready),
-        bytes_read=data.train_bytes,
-        granted_executors=executors,
-        granted_cores=cores,
-        exchange_seconds=max(exchanges, default=None),
-        blas=" and ".join(sorted({each.blas for each in ready})),
-        versions=ready[0].versions,
-        parameters=ready[0].parameters,
-        note=shortage,
+        **common,
     )
 
 
 def _ledger(slowest: Clocks) -> dict[str, float]:
     """Of the rank that computed longest: the others waited for it, so its time with them is communication alone."""
-    none = dict.fromkeys(("scheduling", "gc", "serialization", "driver", "other"), 0.0)
-    return {"compute": slowest.compute, "comm": slowest.comm, **none}
+    none = dict.fromkeys(("gc", "serialization", "driver", "other"), 0.0)
+    return {**none, "compute": slowest.compute, "comm": slowest.comm, "scheduling": slowest.moving}

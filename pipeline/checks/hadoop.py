@@ -12,12 +12,11 @@ from pipeline.opening import open_resource_manager
 from pipeline.settings import Settings
 from report.words import counted, listed
 from yarn.client import hadoop_command, streaming_jar
-from yarn.resource_manager import RUNNING, Node
+from yarn.resource_manager import GPU, RUNNING, Node
 from yarn.site import configuration_folders
 
 COMMAND_SECONDS = 20.0
 USABLE = (RUNNING, "NEW", "DECOMMISSIONING")
-GPU = "yarn.io/gpu"
 FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml")
 NAMED = 3  # nodes
 LONGEST_HEALTH = 120

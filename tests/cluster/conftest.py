@@ -16,7 +16,7 @@ from tests.cluster.edge_node import settings
 from tests.pipeline.place import Place
 
 HERE = Path(__file__).parent
-NEED_NO_DAEMONS = {"test_without_daemons.py"}
+NEED_NO_DAEMONS = {"test_network.py", "test_without_daemons.py"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -70,28 +70,44 @@ def run_to_training(place: Place, store: Store) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("mode", ["client", "cluster"])
 def test_a_run_ends_with_its_report_on_hdfs(mode: str, place: Place, store: Store, manager: ResourceManager) -> None:
-    """By luigi, as a scheduler calls it."""
-    settings = json.dumps({"profile.tiny.deploy_modes": mode})
-    done = place.run("--profile", "tiny", "--run-id", "R", "--settings", settings, command=LUIGI)
+    """By luigi, as a scheduler calls it; MLlib and torch on the very same executors."""
+    both = {"profile.tiny.deploy_modes": mode, "profile.tiny.platforms": "mllib torch-spark"}
+    done = place.run("--profile", "tiny", "--run-id", "R", "--settings", json.dumps(both), command=LUIGI)
     assert done.returncode == 0, done.stderr
     eventually(lambda: living(manager) == [])
-    [(slug, outcome)] = outcomes(store).items()
-    assert outcome.outcome == "ok", outcome.reason
-    last = outcome.records[-1]
-    assert (last.granted_executors, last.granted_cores, last.deploy_mode) == (2, 2, mode)
-    assert all(record.clock == "eventlog" for record in outcome.records)
-    parts = ("compute", "comm", "scheduling", "gc", "serialization", "driver", "other")
-    for record in outcome.records:
-        assert sum(getattr(record, part) for part in parts) == pytest.approx(record.seconds)
-    names = [entry.name for entry in store.list(f"runs/R/trials/{slug}/eventlog")]
-    assert len(names) == 1
+    found = outcomes(store)
+    assert {outcome.spec.platform for outcome in found.values()} == {"mllib", "torch-spark"}
+    losses = []
+    for slug, outcome in found.items():
+        assert outcome.outcome == "ok", outcome.reason
+        last = outcome.records[-1]
+        assert (last.granted_executors, last.granted_cores, last.deploy_mode) == (2, 2, mode)
+        is_torch = outcome.spec.platform == "torch-spark"
+        assert {record.clock for record in outcome.records} == {"measured" if is_torch else "eventlog"}
+        parts = ("compute", "comm", "scheduling", "gc", "serialization", "driver", "other")
+        for record in outcome.records:
+            assert sum(getattr(record, part) for part in parts) == pytest.approx(record.seconds)
+        names = [entry.name for entry in store.list(f"runs/R/trials/{slug}/eventlog")]
+        assert len(names) == 1
+        losses.append([record.loss for record in outcome.records])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
     assert_the_report_is_as_on_a_local_store(place, store)
     assert store.leftovers() == ()
     listed = place.run("runs", "list")
     assert "R" in listed.stdout
-    again = place.run("run", "--profile", "tiny", "--run-id", "R", "--set", f"profile.tiny.deploy_modes={mode}")
+    again = place.run(
+        "run",
+        "--profile",
+        "tiny",
+        "--run-id",
+        "R",
+        "--set",
+        f"profile.tiny.deploy_modes={mode}",
+        "--set",
+        "profile.tiny.platforms=mllib torch-spark",
+    )
     assert again.returncode == 0, again.stderr
-    assert len(outcomes(store)) == 1
+    assert outcomes(store).keys() == found.keys()
 
 
 def test_more_than_the_queue_has_is_refused_before_anything_is_submitted(

@@ -74,6 +74,7 @@ RESOURCES = {
     "torch-cpu": Resources(threads=1),
     "torch-cuda": Resources(device="cuda"),
     "torch-spark": Resources(executors=2, cores=1, memory_mib=1024, deploy_mode="client"),
+    "torch-spark-async": Resources(executors=2, cores=1, memory_mib=1024, deploy_mode="client", shards=2),
 }
 PRECISION = {"mllib": "float64", "mllib-logistic": "float64"}
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from models.event_log import read_event_log
-from models.fits import LoggedFit, epochs_of, fits, refuse_other_work
+from models.fits import EXCHANGE, LoggedFit, epochs_of, fits, refuse_other_work
 from store.errors import DataError
 from tests.models.spark_logs import (
     GD,
@@ -43,6 +43,12 @@ def test_a_finished_fit_of_gd(tmp_path: Path) -> None:
 )
 def test_what_follows_a_fit_says_that_it_ended(tmp_path: Path, end: dict[str, Any]) -> None:
     assert of(tmp_path, *gd_fit(4), end)[0].broken is None
+
+
+def test_a_fit_over_a_row_a_partition_is_no_training(tmp_path: Path) -> None:
+    events = [*gd_fit(4), *gd_fit(7, first=50, at=50_000, group=EXCHANGE), unpersisted()]
+    (fit,) = of(tmp_path, *events)
+    assert (fit.group, len(fit.passes), fit.broken) == ("g", 4, None)
 
 
 def test_a_fit_that_nothing_follows_was_killed(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from models.dataset import Dataset
 from models.probes import Peak
 from models.record import EpochRecord
-from models.run import Session, decode_event, encode_session
+from models.run import Event, Session, decode_event, encode_session
 from models.spec import Resources, TrialSpec
 from tests.models.made import NETWORK, packed, spec, surroundings
 
@@ -23,6 +24,13 @@ PEAKS = (
 
 
 def records(folder: Path, *specs: TrialSpec, peaks: tuple[Peak, ...] = PEAKS) -> list[EpochRecord]:
+    datasets = {"made": packed(folder / "data")}
+    return [event.record for event in events(folder, *specs, datasets=datasets, peaks=peaks) if event.record]
+
+
+def events(
+    folder: Path, *specs: TrialSpec, datasets: dict[str, Dataset], peaks: tuple[Peak, ...] = PEAKS
+) -> list[Event]:
     """What the process writes of some trials."""
     session = Session(
         run_id="R",
@@ -31,22 +39,21 @@ def records(folder: Path, *specs: TrialSpec, peaks: tuple[Peak, ...] = PEAKS) ->
         commit=None,
         session="shared",
         noisy_cores=99.0,
-        datasets={"made": packed(folder / "data")},
+        datasets=datasets,
         surroundings=surroundings(folder / "work"),
         parent=os.getpid(),
         peaks=peaks,
     )
-    lines, events = folder / "specs.jsonl", folder / "events.jsonl"
+    lines, told = folder / "specs.jsonl", folder / "events.jsonl"
     lines.write_bytes(encode_session(session) + b"".join(each.encode().encode() + b"\n" for each in specs) + b'"end"\n')
     done = subprocess.run(
-        [sys.executable, "-m", "models.run", str(lines), str(events)],
+        [sys.executable, "-m", "models.run", str(lines), str(told)],
         capture_output=True,
         check=False,
         start_new_session=True,
     )
     assert done.returncode == 0, done.stderr.decode()
-    found = [decode_event(line) for line in events.read_bytes().splitlines()]
-    return [event.record for event in found if event.record is not None]
+    return [decode_event(line) for line in told.read_bytes().splitlines()]
 
 
 def test_every_epoch_has_its_floor_at_its_own_precision(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ SPECS = st.builds(
         partitions=COUNTS,
         deploy_mode=st.none() | st.sampled_from(["client", "cluster"]),
         device=st.sampled_from(["cpu", "cuda"]),
+        shards=COUNTS,
     ),
     hyperparameters=st.builds(
         Hyperparameters,
@@ -40,6 +41,7 @@ SPECS = st.builds(
         gradient=st.none() | NAMES,
         batch_size=COUNTS,
         epochs=st.integers(1, 10**6),
+        staleness=st.none() | st.integers(0, 100),
     ),
     data_fraction=st.floats(min_value=0, max_value=1, exclude_min=True),
     trial=st.integers(1, 1000),
@@ -100,8 +102,10 @@ def test_a_slug_never_changes() -> None:
         replace(SPEC, network=Network(sizes=(784, 1025, 10))),
         replace(SPEC, resources=replace(SPEC.resources, memory_mib=4096)),
         replace(SPEC, resources=replace(SPEC.resources, partitions=8)),
+        replace(SPEC, resources=replace(SPEC.resources, shards=1)),
         replace(SPEC, hyperparameters=replace(SPEC.hyperparameters, learning_rate=0.25)),
         replace(SPEC, hyperparameters=replace(SPEC.hyperparameters, epochs=6)),
+        replace(SPEC, hyperparameters=replace(SPEC.hyperparameters, staleness=0)),
     ],
 )
 def test_whatever_is_measured_is_in_the_slug(changed: TrialSpec) -> None:

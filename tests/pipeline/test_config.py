@@ -304,6 +304,13 @@ def test_numbers_of_a_list_are_finite(numbers: str) -> None:
         ("noisy_repeats=99", "--set: yarnstick.noisy_repeats = 99: write a whole number, at least 0 and at most 10"),
         ("scale=both", "--set: yarnstick.scale = both: write global or pixel"),
         ("csv.header=ja", "--set: yarnstick.csv.header = ja: write true or false"),
+        *(
+            (
+                f"spark.master={text}",
+                f"--set: yarnstick.spark.master = {text}: write local-cluster, yarn or spark://HOST:PORT",
+            )
+            for text in ("local[2]", "Yarn", "spark://", "spark://host", "spark://host:7077/", "spark://a:1,b")
+        ),
         ("csv.test_fraction=1", "--set: yarnstick.csv.test_fraction = 1: write a finite number, above 0 and below 1"),
         ("csv.classes=1", "--set: yarnstick.csv.classes = 1: write a whole number, at least 2, or leave it empty"),
         ("cache=", "--set: yarnstick.cache is empty: write a path"),
@@ -318,6 +325,19 @@ def test_numbers_of_a_list_are_finite(numbers: str) -> None:
 )
 def test_a_malformed_value_is_shown_with_what_is_allowed(override: str, message: str) -> None:
     assert refused(override) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("local-cluster", None),
+        ("yarn", None),
+        ("spark://host:7077", "spark://host:7077"),
+        ("spark://a.b:1,c:2", "spark://a.b:1,c:2"),
+    ],
+)
+def test_a_master_of_spark_is_known_by_its_address(text: str, url: str | None) -> None:
+    assert quick(f"spark.master={text}").spark.url == url
 
 
 @pytest.mark.parametrize("text", ["0", "1 0", "x", "[1", '"1', "[{}]", "-1", "1.5", "[" * 5000, "9" * 5000])

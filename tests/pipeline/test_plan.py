@@ -62,6 +62,22 @@ def test_every_configuration_is_once_in_each_block() -> None:
     assert len({each.spec.slug for each in trials}) == len(trials)
 
 
+def test_shards_and_staleness_are_those_of_a_parameter_server() -> None:
+    lists = {"shards": "1 2", "staleness": "0 3 8", "trials": "1"}
+    trials = planned(platforms="torch-spark-async torch-spark torch-cpu", **lists)
+    found = {
+        name: [each for each in trials if each.spec.platform == name] for name in {t.spec.platform for t in trials}
+    }
+    assert len(found["torch-spark-async"]) == 2 * 3
+    assert (axes(found["torch-spark-async"], "shards"), axes(found["torch-spark-async"], "staleness")) == (
+        {1, 2},
+        {0, 3, 8},
+    )
+    for name in ("torch-spark", "torch-cpu"):
+        assert len(found[name]) == 1
+        assert (axes(found[name], "shards"), axes(found[name], "staleness")) == ({None}, {None})
+
+
 def test_the_order_is_shuffled_and_the_same_for_the_same_seed() -> None:
     lists = {"threads": "1 2 3 4 5 6 7 8", "trials": "5"}
     trials, others = planned(**lists), planned(**lists, seed=1)
@@ -236,3 +252,11 @@ def test_on_yarn_the_queue_is_the_limit(lists: dict[str, str], reason: str) -> N
         planned(platforms="mllib", limits=limits, **lists)
     fitting = planned(platforms="mllib", executors="2", cores="2", limits=limits)
     assert [each.impossible for each in fitting] == [None, None]
+
+
+def test_machines_that_nobody_asks_are_no_limit() -> None:
+    elsewhere = Limits(cores=1, memory_mib=1024, has_executors=False)
+    fitting = planned(platforms="mllib", executors="40", cores="8", limits=elsewhere)
+    assert [each.impossible for each in fitting] == [None, None]
+    with pytest.raises(SettingError, match="threads=2 exceeds the 1 cores of this machine"):
+        planned(platforms="torch-cpu", threads="2", limits=elsewhere)

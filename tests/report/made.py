@@ -44,6 +44,8 @@ RUN = RunFacts(
 )
 # Shares of what is not arithmetic above the floor in an epoch of MLlib.
 SHARES = {"comm": 0.03, "scheduling": 0.04, "gc": 0.02, "serialization": 0.005, "driver": 0.06, "other": 0.015}
+# And of torch-spark, whose ranks know only when they were with the others.
+OWN_CLOCKS = {**dict.fromkeys(SHARES, 0.0), "comm": 0.02}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,10 @@ class Made:
     passes: int = 1
     loss: bool = True
     ledger: bool = True  # where there are executors
+    exchange_seconds: float | None = None
+    memory_mib: int | None = None
+    compression: str | None = None
+    first_loss: float = 2.3
 
     @property
     def floor_seconds(self) -> float | None:
@@ -77,11 +83,17 @@ class Made:
         return self.passes * self.rows * flop / (total * SPEED[self.precision]) if total else None
 
 
-def mllib(executors: int, cores: int, seconds: float | None, *, unavailable: str | None = None) -> Made:
-    return Made(
-        platform="mllib", executors=executors, cores=cores, seconds=seconds, unavailable=unavailable,
-        precision="float64", gradient=None,
+def mllib(executors: int, cores: int, seconds: float | None, **more: object) -> Made:
+    made = Made(
+        platform="mllib", executors=executors, cores=cores, seconds=seconds, precision="float64", gradient=None
     )  # fmt: skip
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def torch_spark(executors: int, cores: int, seconds: float | None, **more: object) -> Made:
+    made = Made(platform="torch-spark", executors=executors, cores=cores, seconds=seconds, compression="none")
+    exchanged = 0.003 if executors > 1 else None
+    return replace(made, exchange_seconds=exchanged, **more)  # type: ignore[arg-type]
 
 
 def torch(threads: int, seconds: float | None, **more: object) -> Made:
@@ -96,6 +108,20 @@ QUICK = (
     mllib(2, 1, 2.1),
     mllib(1, 2, 2.3),
     mllib(2, 2, None, unavailable="2 executors x 2 cores = 4 cores exceed the 2 of this machine"),
+)
+
+
+def _exchanging(made: Made) -> Made:
+    return replace(made, exchange_seconds=0.11 * (made.executors or 1))
+
+
+# MLlib and PyTorch on the very same executors, and PyTorch beside them on threads.
+BOTH_ON_SPARK = (
+    *(_exchanging(each) if each.platform == "mllib" else each for each in QUICK),
+    torch_spark(1, 1, 0.53),
+    torch_spark(2, 1, 0.34),
+    torch_spark(1, 2, 0.35),
+    torch_spark(2, 1, 0.70, precision="float64"),
 )
 
 
@@ -130,10 +156,13 @@ def outcome(
         dataset=made.dataset,
         data="mnist-00000000",
         network=Network(sizes=made.sizes),
-        resources=Resources(executors=made.executors, cores=made.cores, threads=made.threads, device=made.device),
+        resources=Resources(
+            executors=made.executors, cores=made.cores, threads=made.threads, device=made.device,
+            memory_mib=made.memory_mib,
+        ),
         hyperparameters=Hyperparameters(
             solver=made.solver, learning_rate=0.5, precision=made.precision, gradient=made.gradient,
-            batch_size=made.batch_size, epochs=epochs,
+            batch_size=made.batch_size, epochs=epochs, compression=made.compression,
         ),
         data_fraction=made.data_fraction,
         trial=trial,
@@ -145,6 +174,7 @@ def outcome(
         run_id=RUN.run_id, unit="epoch", machine=RUN.machine, machine_memory_gb=24.0, dataset=made.dataset,
         network=spec.network.name, platform=made.platform, solver=made.solver, learning_rate=0.5,
         precision=made.precision, gradient=made.gradient, batch_size=made.batch_size, data_fraction=made.data_fraction,
+        compression=made.compression, memory_mib=made.memory_mib,
         executors=made.executors, cores=made.cores, threads=made.threads, device=made.device, trial=trial,
         attempt=attempt, seed=trial, epochs_requested=epochs, outcome=ending, reason=made.unavailable,
         started_at=START + timedelta(seconds=30 * position),
@@ -165,7 +195,8 @@ def _epoch(made: Made, empty: EpochRecord, epoch: int, *, factor: float, jitter:
     wobble = 1 + jitter * math.sin(7 * epoch + empty.trial * 3 if empty.trial else 0)
     updates = 1 if made.batch_size is None else math.ceil(made.rows / made.batch_size)
     seconds = made.seconds * factor * wobble * (1.6 if epoch == 1 else 1.0)
-    ledger = {name: share * seconds for name, share in SHARES.items()} if made.executors and made.ledger else {}
+    shares = {"torch-spark": OWN_CLOCKS}.get(made.platform, SHARES)
+    ledger = {name: share * seconds for name, share in shares.items()} if made.executors and made.ledger else {}
     if ledger:
         ledger["compute"] = seconds - sum(ledger.values())
     return replace(
@@ -183,8 +214,10 @@ def _epoch(made: Made, empty: EpochRecord, epoch: int, *, factor: float, jitter:
         seconds=seconds,
         clock="eventlog" if made.platform == "mllib" else "measured",
         cpu_seconds=made.seconds,
+        exchange_seconds=made.exchange_seconds,
+        peak_memory_mib=890.0 + epoch if made.platform == "torch-spark" else None,
         startup_seconds=4.0 if made.platform == "mllib" else 0.2,
-        loss=2.3 * 0.93**epoch * (1.01 if made.platform == "mllib" else 1.0) if made.loss else None,
+        loss=made.first_loss * 0.93**epoch * (1.01 if made.platform == "mllib" else 1.0) if made.loss else None,
         test_accuracy=_accuracy(made, epoch, empty.epochs_requested or epoch),
         warmup=epoch == 1,
         other_load=0.01,

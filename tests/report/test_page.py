@@ -16,6 +16,7 @@ from report.merge import merged_files, records_table
 from report.page import FITS, report_files
 from tests.report.made import (
     BASELINE,
+    BOTH_ON_SPARK,
     QUICK,
     RUN,
     Made,
@@ -39,6 +40,12 @@ def files(found: list[Outcome], **facts: Any) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def quick() -> dict[str, bytes]:
     return files(outcomes())
+
+
+@pytest.fixture(scope="module")
+def both() -> dict[str, bytes]:
+    """MLlib and PyTorch on the same executors."""
+    return files(outcomes(BOTH_ON_SPARK))
 
 
 def opened(browser: Browser, found: dict[str, bytes], folder: Path, **context: Any) -> tuple[Page, list[str]]:
@@ -83,9 +90,9 @@ def test_without_event_logs_there_is_no_timeline() -> None:
     assert "What each executor did" not in found["report.html"].decode()
 
 
-def test_figures_stand_alone(quick: dict[str, bytes]) -> None:
-    for name in ("seconds", "ledger", "timeline", "cores", "learning", "order"):
-        text = quick[f"figures/{name}.svg"].decode()
+def test_figures_stand_alone(quick: dict[str, bytes], both: dict[str, bytes]) -> None:
+    for name in ("seconds", "ledger", "timeline", "cores", "learning", "order", "scaling"):
+        text = (both if name == "scaling" else quick)[f"figures/{name}.svg"].decode()
         assert "var(" not in text
         assert "#010203" not in text
         assert "http" not in text.replace("http://www.w3.org/", "")
@@ -113,9 +120,12 @@ def test_the_page_in_a_browser(
 
 
 @pytest.mark.browser
-def test_no_label_leaves_its_figure(browser: Browser, quick: dict[str, bytes], tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", ["quick", "both"])
+def test_no_label_leaves_its_figure(
+    browser: Browser, case: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     for width in (400, 1280):
-        page, _ = opened(browser, quick, tmp_path, viewport={"width": width, "height": 900})
+        page, _ = opened(browser, request.getfixturevalue(case), tmp_path, viewport={"width": width, "height": 900})
         outside = page.evaluate(
             """[...document.querySelectorAll('.picture > div text')].filter(t => {
                 const box = t.getBoundingClientRect();
@@ -193,6 +203,7 @@ def test_hostile_names(browser: Browser, tmp_path: Path) -> None:
 
 CASES: dict[str, list[Outcome]] = {
     "one trial": outcomes(trials=1),
+    "both on Spark": outcomes(BOTH_ON_SPARK, trials=1),
     "one epoch": outcomes(epochs=1),
     "zero variance": outcomes(noise=0.0),
     "one configuration": outcomes([torch(1, 0.5)]),

@@ -16,7 +16,8 @@ from report.merge import records_table
 from report.timeline import COLUMNS, Timeline, in_order, load_rows, of_load
 from report.timeline import csv as written
 from report.verdict import Comparison, comparisons
-from tests.report.made import BASELINE, mllib, outcomes, timelines, torch
+from tests.report.made import BASELINE, mllib, outcomes, timelines, torch, torch_spark
+from tests.report.test_breakdown import comparison as comparison_of
 
 MADE = (torch(1, 0.5), mllib(1, 1, 4.0), mllib(2, 1, 2.1), mllib(4, 1, 1.2), mllib(4, 2, 0.9))
 PALETTE = colours(["torch-cpu", "mllib"])
@@ -86,20 +87,25 @@ def test_loading_by_the_number_of_executors() -> None:
     whole = comparison()
     rows = load_rows(whole, timelines(MADE))
     assert [row[1:] for row in rows] == [
-        ("6.00 s", "9.40 MB", "0 bytes"),
-        ("3.00 s", "9.40 MB", "4.70 MB"),
-        ("1.50 s", "9.40 MB", "4.70 MB"),
-        ("1.50 s", "9.40 MB", "4.70 MB"),
+        ("6.00 s", "", "9.40 MB", "0 bytes"),
+        ("3.00 s", "", "9.40 MB", "4.70 MB"),
+        ("1.50 s", "", "9.40 MB", "4.70 MB"),
+        ("1.50 s", "", "9.40 MB", "4.70 MB"),
     ]
     assert of_load(whole) == (
         "Spark MLlib, 1 executor x 1 core, float64 needs 6.0 s until its data lies in memory, with 4 executors 1.5 s."
     )
 
 
+def test_loading_has_the_memory_of_the_largest_process() -> None:
+    whole = comparison_of(outcomes([torch_spark(2, 1, 0.3)], epochs=4))
+    assert load_rows(whole, [])[0][2] == "894 MiB"
+
+
 def test_what_no_log_tells_is_empty_or_said() -> None:
     whole = comparison()
-    assert load_rows(whole, [])[0][1:] == ("6.00 s", "", "")
+    assert load_rows(whole, [])[0][1:] == ("6.00 s", "", "", "")
     found = timelines(MADE)
     assert found[0].load is not None
     found[0] = replace(found[0], load=replace(found[0].load, remote_bytes_read=None))
-    assert load_rows(whole, found)[0][3] == "not told"
+    assert load_rows(whole, found)[0][4] == "not told"

@@ -16,7 +16,7 @@ from tests.models.made import CLASSES, COLUMNS, packed, spec, surroundings
 
 # How far a loss may be from the float64 reference, by precision.
 TOLERANCE = {"float64": 1e-9, "float32": 1e-5, "bfloat16": 2e-2}
-MARKS = {name: [pytest.mark.spark] for name in ("mllib", "mllib-logistic", "torch-spark")}
+MARKS = {name: [pytest.mark.spark] for name in ("mllib", "mllib-logistic", "torch-spark", "torch-spark-async")}
 PERCEPTRON = Network(sizes=(COLUMNS, CLASSES))
 
 

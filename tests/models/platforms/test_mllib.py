@@ -56,6 +56,8 @@ def test_trials_of_one_session_share_an_application(tmp_path: Path, trainer: MLl
     once = list(trainer.train(spec("mllib"), data))
     again = list(trainer.train(spec("mllib", seed=12), data))
     assert once[0].startup_seconds == again[0].startup_seconds
+    assert {epoch.exchange_seconds for epoch in once} == {again[0].exchange_seconds}, "measured once"
+    assert again[0].exchange_seconds is not None
     assert sum(epoch.seconds for epoch in again) < math.inf
 
 

@@ -1,0 +1,194 @@
+"""One of those who train together: loads its share of the rows, and does epoch after epoch in step with the others."""
+
+from __future__ import annotations
+
+import math
+import resource
+import sys
+import time
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from models.balance import SPEED, Span, moved, spans, weights
+from models.executor_gpus import wait
+from models.group import Group
+from models.networks import trained_network
+from models.rows import Packed, Rows, Streamed
+from models.training import Done, Share, Training
+from models.worker import Clocks, Errand, Told
+from store.errors import TrialError
+from store.opening import opened
+
+CACHE = Path("packed")  # in a container's own directory
+LABEL_BYTES = 8
+WORTH_HIDING = 0.01  # of a gradient's seconds
+
+
+class Rank:
+    def __init__(self, group: Group, errand: Errand, device: torch.device) -> None:
+        self._group = group
+        self._spec = spec = errand.spec
+        self._device = device
+        began = time.perf_counter()
+        self._data = errand.data
+        if errand.reach is not None:
+            self._data = errand.data.local_to(opened(replace(errand.reach, cache=CACHE)), spec.data)
+        self._rows = self._data.rows(spec.data_fraction)
+        self._spans = spans(self._rows, weights(spec.resources.balance, group.size))
+        tested = spans(self._data.test_rows, [1.0] * group.size)[group.rank]
+        self._is_held = self._fits(self._own, tested, errand.resident_mib)
+        self._train = self._train_rows()
+        self._load_seconds = time.perf_counter() - began
+        self._test = self._test_rows(tested)
+        parameters, forward = trained_network(spec, device)
+        self._training = Training(
+            network=spec.network,
+            parameters=parameters,
+            forward=forward,
+            hyperparameters=spec.hyperparameters,
+            rows=self._train,
+            seed=spec.seed,
+            share=self._share(),
+            together=group,
+        )
+
+    def epochs(self) -> Iterator[Told]:
+        began = time.perf_counter()
+        if self._balances:
+            self._balance(self._training.probe_seconds())
+        self._load_seconds += time.perf_counter() - began
+        exchange = self._training.exchange_seconds() if self._group.size > 1 else None
+        self._training.overlaps = exchange is not None and self._hides(exchange)
+        yield self._ready(exchange)
+        compute = 0.0
+        for epoch in range(1, self._spec.hyperparameters.epochs + 1):
+            self._group.gather([0.0])  # all begin at once
+            wall, cpu = time.perf_counter(), time.process_time()
+            if self._balances and epoch > 1:
+                self._balance(compute)
+            moving = time.perf_counter() - wall
+            self._group.seconds = 0.0
+            done = self._training.epoch()
+            wait(self._device)
+            seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
+            comm = self._group.seconds
+            compute = (seconds - comm - moving) / done.passes
+            clocks = Clocks(
+                seconds=seconds,
+                comm=comm,
+                moving=moving,
+                cpu_seconds=cpu_seconds,
+                peak_memory_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+                rows=self._own[1] - self._own[0],
+            )
+            told = self._told(epoch, done, clocks)
+            if self._group.rank == 0:
+                yield told
+            if told.loss is None:
+                return
+
+    @property
+    def _own(self) -> Span:
+        return self._spans[self._group.rank]
+
+    @property
+    def _balances(self) -> bool:
+        return self._spec.resources.balance == SPEED and self._group.size > 1
+
+    def _hides(self, exchange: float) -> bool:
+        """Whether sums go out while others are found: where that is worth it to anybody, and can be had."""
+        h = self._spec.hyperparameters
+        if h.gradient != "manual" or h.compression == "bfloat16":
+            return False
+        gradient = self._training.probe_seconds() * (h.batch_size or self._rows) / self._rows
+        return any(one > WORTH_HIDING * other for one, other in self._group.gather([exchange, gradient]))
+
+    def _ready(self, exchange: float | None) -> Told:
+        library = "mkl" if torch.backends.mkl.is_available() else "openblas"
+        return Told(
+            kind="ready",
+            rank=self._group.rank,
+            host=self._group.host,
+            load_seconds=self._load_seconds,
+            threads=torch.get_num_threads(),
+            parameters=sum(each.numel() for each in self._training.parameters),
+            exchange_seconds=exchange,
+            blas=f"{library} {torch.backends.cpu.get_cpu_capability()}",
+            versions={"python": sys.version.partition(" ")[0], "torch": str(torch.__version__)},
+        )
+
+    def _told(self, epoch: int, done: Done, clocks: Clocks) -> Told:
+        """What rank 0 tells of all; outside every clock."""
+        is_finite = math.isfinite(done.loss)
+        last = epoch == self._spec.hyperparameters.epochs or not is_finite
+        numbers = [getattr(clocks, name) for name in Clocks.__dataclass_fields__]
+        known = self._training.right(self._train) if last else math.nan
+        every = self._group.gather([*numbers, known, self._training.right(self._test), self._checksum()])
+        if len({each[-1] for each in every}) > 1:
+            raise TrialError(
+                f"after epoch {epoch} the weights differ between executors; do their processors differ? Train with "
+                f"equal nodes, or another precision"
+            )
+        return Told(
+            kind="epoch",
+            rank=0,
+            epoch=epoch,
+            passes=done.passes,
+            updates=done.updates,
+            loss=done.loss if is_finite else None,
+            train_accuracy=sum(each[-3] for each in every) / self._rows if last else None,
+            test_accuracy=sum(each[-2] for each in every) / self._data.test_rows,
+            clocks=tuple(Clocks(**dict(zip(Clocks.__dataclass_fields__, each, strict=False))) for each in every),
+        )
+
+    def _checksum(self) -> float:
+        sum_ = 0
+        for each in self._training.parameters:
+            sum_ = zlib.crc32(each.detach().cpu().contiguous().view(-1).numpy().data, sum_)
+        return float(sum_)
+
+    def _balance(self, compute: float) -> None:
+        """By what each took for its share. All come to the same, as they know the same numbers."""
+        found = moved(self._spans, [seconds for [seconds] in self._group.gather([compute])])
+        if found is not None:
+            before, self._spans = self._own, found
+            self._train = self._train_rows(before)
+            self._training.take(self._train, self._share())
+
+    def _share(self) -> Share:
+        return Share(*self._own, self._rows)
+
+    def _fits(self, own: Span, tested: Span, resident_mib: float) -> bool:
+        rows = own[1] - own[0] + tested[1] - tested[0]
+        return rows * (self._data.row_bytes + LABEL_BYTES) <= resident_mib * 2**20
+
+    def _train_rows(self, before: Span | None = None) -> Rows:
+        """Those that it had before stay; others are read."""
+        start, stop = self._own
+        fraction = self._spec.data_fraction
+        if not self._is_held:
+            return Streamed(self._data, fraction, self._own, dtype=self._dtype)
+        if before is None or before[1] <= start or stop <= before[0] or not isinstance(self._train, Packed):
+            return self._packed(self._data.read_span(fraction, start, stop))
+        low, high = max(start, before[0]), min(stop, before[1])
+        ahead, behind = (self._packed(self._data.read_span(fraction, *span)) for span in ((start, low), (high, stop)))
+        return ahead.and_then(self._train.part(low - before[0], high - before[0])).and_then(behind)
+
+    def _test_rows(self, span: Span) -> Rows:
+        if not self._is_held:
+            return Streamed(self._data, None, span, dtype=self._dtype)
+        return self._packed(self._data.read_test_span(*span))
+
+    def _packed(self, packed: tuple[Any, Any]) -> Packed:
+        features, labels = (torch.from_numpy(each).to(self._device) for each in packed)
+        return Packed(features, labels, self._data, dtype=self._dtype)
+
+    @property
+    def _dtype(self) -> torch.dtype:
+        found: torch.dtype = getattr(torch, self._spec.hyperparameters.precision)
+        return found

@@ -1,0 +1,170 @@
+"""One of those who train with a parameter server: loads its share of the rows, and does epochs at its own pace."""
+
+from __future__ import annotations
+
+import math
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from models.async_worker import Pass
+from models.balance import Span, spans
+from models.dataset import Dataset
+from models.group import Place
+from models.learner import Batch, Learner
+from models.parameter_server import FIRST_STEP, Taken
+from models.rank import CACHE, LABEL_BYTES
+from models.rows import Packed, Rows, Streamed
+from models.shard_connection import Shards
+from models.training import Share
+from models.worker import Errand, Told
+from store.opening import opened
+
+
+class RankAhead:
+    def __init__(self, errand: Errand, place: Place, learner: Learner, shards: Shards) -> None:
+        self._spec = spec = errand.spec
+        self._place = place
+        self._learner = learner
+        self._shards = shards
+        self._dtype: torch.dtype = getattr(torch, spec.hyperparameters.precision)
+        began = time.perf_counter()
+        data = errand.data
+        if errand.reach is not None:
+            data = data.local_to(opened(replace(errand.reach, cache=CACHE)), spec.data)
+        rows = data.rows(spec.data_fraction)
+        own, tested = (spans(count, [1.0] * place.size)[place.rank] for count in (rows, data.test_rows))
+        held = own[1] - own[0] + tested[1] - tested[0]
+        self._is_held = held * (data.row_bytes + LABEL_BYTES) <= errand.resident_mib * 2**20
+        self._share = Share(*own, rows)
+        self._train = self._rows(data, own, fraction=spec.data_fraction)
+        self._load_seconds = time.perf_counter() - began
+        self._test = self._rows(data, tested, fraction=None)
+        self._steps = learner.steps(rows)
+        self._seen = torch.empty_like(learner.weights)  # of the shards, at the end of an epoch
+        self._evaluation_seconds = self._evaluation_cpu = 0.0
+
+    def told(self) -> Iterator[Told]:
+        """Each epoch when all have ended it, which may be some steps after this rank has."""
+        yield self._ready()
+        begun = self._shards.step(0, self._learner.gradient, rows=0, of=1)[0].seconds  # all begin at once
+        ended: list[Pass] = []  # by this rank, and not by all
+        passing = _Passing()
+        cpu = self._cpu()
+        for step, batch in enumerate(self._batches(), 1):
+            before = time.perf_counter()
+            loss = self._learner.learn(batch, dtype=self._dtype)
+            between = time.perf_counter()
+            taken = self._shards.step(step, self._learner.gradient, rows=batch.rows, of=batch.of)
+            passing.add(taken, rows=batch.rows, loss=loss, compute=between - before, comm=time.perf_counter() - between)
+            if step % self._steps == 0:
+                cpu, before_cpu = self._cpu(), cpu
+                ended.append(
+                    Pass(
+                        kind="epoch",
+                        rank=self._place.rank,
+                        epoch=step // self._steps,
+                        passes=1,
+                        begun=begun,
+                        ended=taken[0].seconds - self._evaluation_seconds,
+                        cpu_seconds=cpu - before_cpu,
+                        peak_memory_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+                        steps=self._steps,
+                        divergence=_divergence(taken),
+                        **passing.found(),
+                    )
+                )
+                passing = _Passing()
+            while ended and ended[0].epoch <= taken[0].closed:
+                yield self._judged(ended.pop(0))
+        for each in ended:
+            yield self._judged(each)
+
+    def _ready(self) -> Told:
+        """When an exchange of the weights with nothing computed has been measured; the first waits for all to load."""
+        took = []
+        for step in range(FIRST_STEP, 0):
+            began = time.perf_counter()
+            self._shards.step(step, self._learner.gradient, rows=0, of=1)
+            took.append(time.perf_counter() - began)
+        library = "mkl" if torch.backends.mkl.is_available() else "openblas"
+        return Told(
+            kind="ready",
+            rank=self._place.rank,
+            host=self._place.host,
+            load_seconds=self._load_seconds,
+            threads=torch.get_num_threads(),
+            parameters=len(self._learner.weights),
+            exchange_seconds=statistics.median(took) if self._place.size > 1 else None,
+            blas=f"{library} {torch.backends.cpu.get_cpu_capability()}",
+            versions={"python": sys.version.partition(" ")[0], "torch": str(torch.__version__)},
+        )
+
+    def _batches(self) -> Iterator[Batch]:
+        for _ in range(self._spec.hyperparameters.epochs):
+            yield from self._learner.batches(self._train, self._share)
+
+    def _judged(self, ended: Pass) -> Pass:
+        """With how good the weights were when the last rank had ended this epoch; its own clock stands still."""
+        began, cpu = time.perf_counter(), time.process_time()
+        self._shards.look(ended.epoch, self._seen)
+        is_last = ended.epoch == self._spec.hyperparameters.epochs
+        judged = replace(
+            ended,
+            right_train=self._learner.right(self._train, self._seen) if is_last else None,
+            right_test=self._learner.right(self._test, self._seen),
+        )
+        self._evaluation_seconds += time.perf_counter() - began
+        self._evaluation_cpu += time.process_time() - cpu
+        return judged
+
+    def _cpu(self) -> float:
+        return time.process_time() - self._evaluation_cpu
+
+    def _rows(self, data: Dataset, span: Span, *, fraction: float | None) -> Rows:
+        """Of train, or of test where there is no fraction."""
+        if not self._is_held:
+            return Streamed(data, fraction, span, dtype=self._dtype)
+        packed = data.read_test_span(*span) if fraction is None else data.read_span(fraction, *span)
+        features, labels = map(torch.from_numpy, packed)
+        return Packed(features, labels, data, dtype=self._dtype)
+
+
+class _Passing:
+    """What a rank finds out in an epoch, gradient by gradient."""
+
+    def __init__(self) -> None:
+        self._loss = self._compute = self._comm = self._stale = 0.0
+        self._updates = self._largest = 0
+
+    def add(self, taken: Sequence[Taken], *, rows: int, loss: float, compute: float, comm: float) -> None:
+        self._loss += loss
+        self._compute += compute
+        self._comm += comm
+        if rows:
+            stale = [each.staleness for each in taken]
+            self._stale += sum(stale) / len(stale)
+            self._largest = max(self._largest, *stale)
+            self._updates += 1
+
+    def found(self) -> dict[str, Any]:
+        return {
+            "loss": self._loss if math.isfinite(self._loss) else None,
+            "compute": self._compute,
+            "comm": self._comm,
+            "stale": self._stale,
+            "largest_staleness": self._largest,
+            "updates": self._updates,
+        }
+
+
+def _divergence(taken: Sequence[Taken]) -> float:
+    """The distance of this rank's weights from those that its last gradient met, over the length of these."""
+    length = sum(each.length for each in taken)
+    return math.sqrt(sum(each.distance for each in taken) / length) if length else 0.0

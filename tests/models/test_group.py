@@ -1,0 +1,115 @@
+"""How ranks find each other: by which address and interface, and what they say when they do not."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+import pytest
+import torch
+
+import models.group
+from models.group import Group, PeerError, Place, interface, own_address
+
+NOWHERE = "203.0.113.7"  # of a range that is for documentation only
+
+
+@dataclass(frozen=True)
+class Info:
+    address: str
+
+
+class Stage:
+    """A task's view of its stage, without Spark."""
+
+    def __init__(self, *addresses: str, partition: int = 0, word: str = "") -> None:
+        self._infos = [Info(address) for address in addresses]
+        self._partition = partition
+        self._word = word
+
+    def getTaskInfos(self) -> list[Info]:  # noqa: N802 - as PySpark calls it
+        return self._infos
+
+    def partitionId(self) -> int:  # noqa: N802
+        return self._partition
+
+    def allGather(self, word: str) -> list[str]:  # noqa: N802
+        return [self._word, word]
+
+
+def place(*addresses: str, partition: int = 0) -> Place:
+    stage: Any = Stage(*addresses, partition=partition)
+    return Place.of(stage)
+
+
+@pytest.fixture
+def outward() -> tuple[str, str]:
+    """An interface of this machine that is not the loopback, and its address."""
+    for name, every in psutil.net_if_addrs().items():
+        for each in every:
+            if each.family == socket.AF_INET and not each.address.startswith("127."):
+                return name, each.address
+    pytest.skip("this machine has no network interface but the loopback")
+
+
+def test_one_task_of_an_executor_trains() -> None:
+    tasks = ("b:7", "a:9", "b:7", "a:5")
+    places = [place(*tasks, partition=partition) for partition in range(4)]
+    assert [each.rank for each in places] == [2, 1, 2, 0]
+    assert [each.trains for each in places] == [True, True, False, True]
+    assert {each.size for each in places} == {3}
+    assert [each.others for each in places] == [("a",), ("b",), ("a",), ("b",)]
+
+
+def test_ranks_of_one_node_use_the_loopback() -> None:
+    assert own_address("node-1.invalid", others=()) == "127.0.0.1"
+    assert interface("127.0.0.1") == interface("127.0.0.2")
+
+
+def test_nodes_that_are_loopback_addresses_use_these() -> None:
+    """As the cluster that is for trying has them."""
+    assert own_address("127.0.0.2", others=("127.0.0.1",)) == "127.0.0.2"
+
+
+def test_a_name_that_is_127_0_1_1_is_no_address_for_others(outward: tuple[str, str]) -> None:
+    """As Debian writes it to /etc/hosts."""
+    name, address = outward
+    assert own_address("127.0.1.1", others=(address,)) == address
+    assert interface(address) == name
+
+
+def test_the_address_of_an_interface_is_taken(outward: tuple[str, str]) -> None:
+    _, address = outward
+    assert own_address(address, others=(NOWHERE,)) == address
+
+
+def test_an_address_that_no_interface_has_gives_way_to_the_one_that_leads_there(outward: tuple[str, str]) -> None:
+    _, address = outward
+    assert own_address(NOWHERE, others=(address,)) == address
+
+
+def test_no_way_at_all_is_one_sentence() -> None:
+    with pytest.raises(PeerError, match=r"has the address of 203\.0\.113\.7 .* leads to nobody\.invalid; give nodes"):
+        own_address(NOWHERE, others=("nobody.invalid",))
+
+
+def test_a_rendezvous_that_nobody_answers_ends_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models.group, "RENDEZVOUS_SECONDS", 1.0)
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    stage: Any = Stage("127.0.0.1:1", "127.0.0.1:2", partition=1, word=f"127.0.0.1:{port}")
+    with pytest.raises(PeerError, match=r"did not find each other within 1 s \(.*\); nodes must reach") as told:
+        Group(stage, device=torch.device("cpu"), stall_seconds=1.0)
+    assert "\n" not in str(told.value)
+
+
+def test_a_stage_that_ends_while_ranks_look_for_each_other_is_another_ones_fault() -> None:
+    class Ended(Stage):
+        def allGather(self, word: str) -> list[str]:  # noqa: N802
+            raise EOFError
+
+    stage: Any = Ended("127.0.0.1:1", "127.0.0.1:2", partition=1)
+    with pytest.raises(PeerError, match=r"another executor ended before all had begun \(EOFError\)"):
+        Group(stage, device=torch.device("cpu"), stall_seconds=1.0)
