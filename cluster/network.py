@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -150,22 +150,32 @@ def _ticks(pid: int) -> str | None:
 
 def _remove(names: Sequence[str]) -> None:
     """A process in a namespace of ours is ours: nobody else knows of it."""
-    there = [name for name in names if (NAMESPACES / name).exists()]
-    end((process for name in there for process in _inhabitants(name)), patience=PATIENCE_SECONDS)
+    there = {name: which for name in names if (which := _which(NAMESPACES / name)) is not None}
+    end(_inhabitants(there.values()), patience=PATIENCE_SECONDS)
     for name in there:
         try:
             _do("ip", "netns", "delete", name)
         except ClusterError:
             if (NAMESPACES / name).exists():  # else another process found the same leftovers
                 raise
+    # Those that came in meanwhile: nobody does any more, as there is no name to come in by.
+    end(_inhabitants(there.values()), patience=PATIENCE_SECONDS)
 
 
-def _inhabitants(name: str) -> list[Process]:
+def _inhabitants(namespaces: Iterable[tuple[int, int]]) -> list[Process]:
+    asked = set(namespaces)
+    pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    found = [(pid, started(pid)) for pid in pids if _which(Path(f"/proc/{pid}/ns/net")) in asked]
+    return [Process(pid=pid, started=since) for pid, since in found if since is not None]
+
+
+def _which(namespace: Path) -> tuple[int, int] | None:
+    """What tells a namespace from all others, by whatever path; None where there is none."""
     try:
-        pids = [int(pid) for pid in _do("ip", "netns", "pids", name).split()]
-    except ClusterError:  # gone meanwhile
-        return []
-    return [Process(pid=pid, started=since) for pid in pids if (since := started(pid)) is not None]
+        found = namespace.stat()
+    except OSError:  # gone, or a process that is not for us to look into
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _port(host: str) -> str:

@@ -40,7 +40,7 @@ class BarrierStage:
         self._slots = application.resources.total_cores or 1
         self._failure: Exception | None = None
         self._began = time.time()
-        self._looked = time.monotonic()
+        self._submitted = self._looked = time.monotonic()
 
     def run(
         self, errand: Errand, listener: Listener, *, train: Train, told_as: type[ToldByRank]
@@ -122,7 +122,7 @@ class BarrierStage:
                 f"(yarnstick.spark.stall_seconds): it stands still, or the driver is not reached from there; look at "
                 f"that node, or raise the setting"
             )
-        if listener.came < self._executors and time.time() - self._began > BEGIN_SECONDS:
+        if listener.came < self._executors and time.monotonic() - self._submitted > BEGIN_SECONDS:
             return TrialError(
                 f"the Python of {listener.came} of {self._executors} executors told the driver within "
                 f"{BEGIN_SECONDS:.0f} s that it had begun; can nodes reach {listener.address.host}, on all ports?"

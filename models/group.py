@@ -144,9 +144,9 @@ class Group:
                     address, port, self.size, is_master=True, timeout=deadline, wait_for_workers=False,
                     master_listen_fd=listener.detach(),
                 )  # fmt: skip
-                _told(context, f"{address}:{port}")
+                gathered(context, f"{address}:{port}")
             else:
-                address, _, port = _told(context, "").rpartition(":")
+                address, _, port = "".join(gathered(context, "")).rpartition(":")  # the one word is that of rank 0
                 store = TCPStore(address, int(port), self.size, is_master=False, timeout=deadline)
             os.environ["GLOO_SOCKET_IFNAME"] = os.environ["NCCL_SOCKET_IFNAME"] = interface(own)
             dist.init_process_group(
@@ -214,10 +214,10 @@ def _resolved(host: str) -> IPv4Address | None:
     return None
 
 
-def _told(context: BarrierTaskContext, word: str) -> str:
-    """What rank 0, the only one with a word, told all tasks of the stage."""
+def gathered(context: BarrierTaskContext, word: str) -> list[str]:
+    """The words of all tasks of the stage, of those too that do not train."""
     try:
-        return "".join(context.allGather(word))
+        return list(context.allGather(word))
     except Exception as error:  # of whatever kind: Spark ends a stage of which one task failed
         raise PeerError(f"another executor ended before all had begun ({first_line(error)})") from None
 

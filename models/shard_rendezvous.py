@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from models.group import Place, first_line
+from models.group import Place, first_line, gathered, own_address
 from models.learner import Learner
 from models.parameter_server import Shard, pieces
 from models.shard_connection import ShardAddress, Shards, ShardServer
@@ -73,7 +73,9 @@ def meet(context: Any, place: Place, errand: Errand, learner: Learner, ends: Exi
 
 def _listener(place: Place) -> socket.socket:
     try:
-        return socket.create_server((socket.gethostbyname(place.host), 0), backlog=max(RANKS_AT_ONCE, place.size))
+        return socket.create_server(
+            (own_address(place.host, others=place.others), 0), backlog=max(RANKS_AT_ONCE, place.size)
+        )
     except OSError as error:
         raise TrialError(
             f"executor on {place.host} cannot listen on the address that Spark knows it by ({first_line(error)}); does "
@@ -83,11 +85,11 @@ def _listener(place: Place) -> socket.socket:
 
 def _announced(context: Any, place: Place, listeners: list[socket.socket]) -> list[Announced]:
     """Of all ranks, in order. Tasks that do not train say nothing."""
-    host = socket.gethostbyname(place.host)
+    host = own_address(place.host, others=place.others)
     own = Announced(place.rank, place.host, host, [each.getsockname()[1] for each in listeners])
     if place.size == 1:
         return [own]
-    words = context.allGather(msgspec.json.encode(own).decode())
+    words = gathered(context, msgspec.json.encode(own).decode())
     return sorted(
         (msgspec.json.decode(each, type=Announced) for each in words if each), key=lambda announced: announced.rank
     )

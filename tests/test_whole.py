@@ -68,7 +68,8 @@ def test_every_configuration_has_its_row(mnist: tuple[str, Path]) -> None:
     rows = rows_of(mnist[1])
     ran = {(row["platform"], row["executors"], row["cores"], row["threads"]) for row in rows if row["trials"] == "1"}
     assert {("torch-cpu", "", "", "1"), ("torch-cpu", "", "", "2")} <= ran
-    assert {("mllib", "1", "1", ""), ("mllib", "2", "1", ""), ("mllib", "1", "2", "")} <= ran
+    for platform in ("mllib", "torch-spark"):
+        assert {(platform, "1", "1", ""), (platform, "2", "1", ""), (platform, "1", "2", "")} <= ran
     assert [row["status"] for row in rows if row["platform"] == "torch-cuda"] == ["not run: no CUDA device"]
     assert {row["rows"] for row in rows} == {"1200"}
 
@@ -78,7 +79,7 @@ def test_the_platforms_did_the_same_work(mnist: tuple[str, Path]) -> None:
     ran = [record for record in records if record["outcome"] == "ok"]
     for epoch in (1, 2):
         losses = [record["loss"] for record in ran if record["epoch"] == epoch]
-        assert len(losses) == 5
+        assert len(losses) == 8
         assert max(losses) == pytest.approx(min(losses), rel=1e-4)
     assert all(record["passes"] == record["updates"] == 1 for record in ran)
 
@@ -88,7 +89,7 @@ def test_the_verdict_has_the_contracts_keys(mnist: tuple[str, Path]) -> None:
     assert comparison["dataset"] == "mnist"
     assert comparison["network"] == "mlp:784-1024-10"
     assert comparison["baseline"]["platform"] == "torch-cpu"
-    assert set(comparison["platforms"]) == {"torch-cpu", "torch-cuda", "mllib"}
+    assert set(comparison["platforms"]) == {"torch-cpu", "torch-cuda", "torch-spark", "mllib"}
     assert comparison["fastest"] in ("torch-cpu", "mllib")
     assert comparison["flips"] == []
 

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from models.dataset import Dataset
+from models.event_log import Application
+from models.executor_memory import ExecutorMemory
 from models.mllib_exchange import Exchanges, few
 from models.mllib_fit import Fit, disagreement, ended, epoch_spans, finished_jobs
 from models.networks import Layer, accuracy, flatten, initial_weights, unflatten
 from models.protocol import Epoch, Surroundings, TaintedError
 from models.spark_application import SparkApplication
 from models.spec import FULL_BATCH_SOLVERS, TrialSpec
+from store.errors import TrialError, YarnstickError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 BLOCK_ROWS = 128  # MLlib stacks about so many rows to one matrix
 WHOLE_FILE_BYTES = 1 << 50
+LAST_FAILURE = re.compile(r"most recent failure: Lost task .* executor (?P<executor>\w+)\): (?P<why>.*)")
 
 
 class MLlib:
@@ -57,20 +63,25 @@ class MLlib:
             jobs, seen = finished_jobs(application.log(), group=spec.slug, fit=fit)
             # After the fit, whose epochs it is not to warm up, and after what l-bfgs told of it was read.
             told = application.iterations(since=fit.began)
-            exchange_seconds = self._exchanges.seconds(
-                application, spec, rows=lambda: _rows(application, application.master.rows(few(spec, data), data))
-            )
-        except Exception:
+            exchange_seconds = None
+            if spec.trial == 1:  # one for each configuration of a run is enough
+                exchange_seconds = self._exchanges.seconds(
+                    application, spec, rows=lambda: _rows(application, application.master.rows(few(spec, data), data))
+                )
+        except Exception as error:
             if why := application.master.lost():
                 self.close()
                 raise TaintedError(why) from None
+            if short := self._short_of_memory(str(error), application, spec):
+                self.close()
+                raise TrialError(short) from None
             raise
         passes = [job for job in jobs if job.is_pass]
         # Before its first pass a fit reads the rows, stacks them to blocks and caches those.
         load_seconds = prepared_seconds + sum(ended(job) - job.began for job in jobs if not job.is_pass)
         executors, cores, shortage = application.master.granted(seen)
         note = " | ".join(filter(None, (disagreement(jobs, fit), shortage))) or None
-        lost = seen.lost_executors(since=fit.began)
+        lost = self._lost(seen, spec, since=fit.began)
         spans = list(epoch_spans(spec, passes, fit, told=told))
         for number, span in enumerate(spans, 1):
             last = number == len(spans)
@@ -95,13 +106,30 @@ class MLlib:
                 blas=application.blas(),
                 versions=application.versions(),
                 note=note,
-                tainted=f"executor {lost[0]} was lost" if lost else None,
+                tainted=lost,
             )
         if lost:
             self.close()  # the next trial gets an application with all of its executors
 
     def close(self) -> None:
         SparkApplication.end_shared()
+
+    def _lost(self, seen: Application, spec: TrialSpec, *, since: float) -> str | None:
+        """Of an executor that others did the work of meanwhile."""
+        memory = ExecutorMemory.of(spec.resources, self._surroundings, in_python=False)
+        for executor in seen.losses(since=since):
+            return memory.short(executor.name, executor.why) or f"executor {executor.name} was lost"
+        return None
+
+    def _short_of_memory(self, said: str, application: SparkApplication, spec: TrialSpec) -> str | None:
+        """By the task that failed last, of which Spark's page of Java speaks, or by those before it."""
+        memory = ExecutorMemory.of(spec.resources, self._surroundings, in_python=False)
+        if (last := LAST_FAILURE.search(said)) and (why := memory.short(last["executor"], last["why"])):
+            return why
+        with suppress(YarnstickError, OSError, StopIteration):  # of a log that is gone with its application
+            failures = (each for job in application.log().read().group(spec.slug) for each in job.failures)
+            return next(filter(None, (memory.short(each.executor, each.why) for each in failures)), None)
+        return None
 
     def _fit(self, spec: TrialSpec, data: Dataset, rows: DataFrame) -> Fit:
         estimator = self._estimator(spec, data)

@@ -32,10 +32,11 @@ with socket.create_server(("0.0.0.0", 5000)) as listener:
 """
 SENDS = "import socket, sys; socket.create_connection((sys.argv[1], 5000)).sendall(bytes(int(sys.argv[2])))"
 DIES = """
-import os, signal, subprocess, sys
+import os, signal, subprocess, sys, time
 from cluster.network import Network
 network = Network("lonely").__enter__()
 child = subprocess.Popen(network.command("lonely", ["sleep", "600"]), stdout=subprocess.DEVNULL)
+time.sleep(0.5)
 print(network.namespace("lonely"), child.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -105,7 +106,11 @@ def test_torch_spark_trains_across_nodes_to_the_losses_of_the_reference(network:
 def test_what_runs_in_a_network_ends_with_it() -> None:
     before = links()
     with Network("one") as network:
-        child = subprocess.Popen(network.command("one", ["sleep", "600"]), stdout=subprocess.DEVNULL)
+        command = network.command("one", ["sh", "-c", "echo runs; exec sleep 600"])
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert child.stdout is not None
+        with child.stdout as said:
+            assert said.readline() == "runs\n"
         there = network.namespace("one")
         assert there in namespaces()
     assert child.wait(10) == -signal.SIGTERM

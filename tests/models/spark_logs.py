@@ -46,8 +46,8 @@ def added(executor: str, *, cores: int = 1, at: int = 0) -> dict[str, Any]:
     }
 
 
-def removed(executor: str, *, at: int = 0) -> dict[str, Any]:
-    return {"Event": "SparkListenerExecutorRemoved", "Timestamp": at, "Executor ID": executor}
+def removed(executor: str, *, at: int = 0, why: str = "") -> dict[str, Any]:
+    return {"Event": "SparkListenerExecutorRemoved", "Timestamp": at, "Executor ID": executor, "Removed Reason": why}
 
 
 def started(number: int, *, stage: int, name: str, at: int, group: str | None = "g", tasks: int = 1) -> dict[str, Any]:

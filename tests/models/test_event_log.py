@@ -109,11 +109,35 @@ def test_lost_executors_are_remembered(tmp_path: Path) -> None:
     log = written(tmp_path / "app", added("0", cores=2))
     reader = EventLog(log)
     assert reader.read().executor_cores == {"0": 2}
-    written(log, added("0", cores=2), removed("0", at=3000))
+    written(log, added("0", cores=2), removed("0", at=3000, why="Command exited with code 52"))
     seen = reader.read()
     assert (seen.executor_cores, seen.lost_executors(since=0.0), seen.lost_executors(since=1e12)) == ({}, ["0"], [])
     assert [executor.name for executor in seen.executors_at(2.0)] == ["0"]
     assert seen.executors_at(3.0) == []
+    assert [executor.why for executor in seen.losses(since=0.0)] == ["Command exited with code 52"]
+
+
+def test_tasks_that_failed_tell_why(tmp_path: Path) -> None:
+    failed = []
+    for index, reason in enumerate(
+        (
+            {
+                "Reason": "ExceptionFailure",
+                "Class Name": "java.lang.OutOfMemoryError",
+                "Description": "Java heap space",
+            },
+            {"Reason": "ExecutorLostFailure", "Executor ID": "1", "Loss Reason": "Command exited with code 137"},
+        )
+    ):
+        event = task(0, index=index, executor=str(index)) | {"Task End Reason": reason}
+        event["Task Info"]["Failed"] = True
+        failed.append(event)
+    log = written(tmp_path / "app", started(0, stage=0, name=GD, at=0, tasks=2), *failed, task(0))
+    job = read_event_log(log).jobs[0]
+    assert [(each.executor, each.why) for each in job.failures] == [
+        ("0", "java.lang.OutOfMemoryError: Java heap space"),
+        ("1", "Command exited with code 137"),
+    ]
 
 
 def test_a_failed_job_tells_why(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_without_heap_it_needs_more_of_that(why: str) -> None:
         )
 
 
-@pytest.mark.parametrize("why", ["Command exited with code 137", "Command exited with code 152", "worker lost", ""])
+@pytest.mark.parametrize("why", ["Command exited with code 137", "Command exited with code 53", "worker lost", ""])
 def test_other_ends_say_nothing_of_memory(why: str) -> None:
     assert TORCH.short("0", why) is None
 

@@ -83,7 +83,7 @@ def test_ranks_that_run_ahead(trainer: TorchSparkAsync, data: Dataset) -> None:
 
 
 def test_a_stranger_at_every_port_of_the_executors_changes_nothing(trainer: TorchSparkAsync, data: Dataset) -> None:
-    trial = spec(trainer.name, epochs=20)
+    trial = spec(trainer.name, epochs=400)  # they are still at it when the second epoch is heard of
     losses = []
     answered: list[bytes] = []
     for epoch in trainer.train(trial, data):
