@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-import resource
+import re
 import sys
 import time
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ WORTH_HIDING = 0.01  # of a gradient's seconds
 
 class Rank:
     def __init__(self, group: Group, errand: Errand, device: torch.device) -> None:
+        _forget_peak_memory()
         self._group = group
         self._spec = spec = errand.spec
         self._device = device
@@ -83,7 +85,7 @@ class Rank:
                 comm=comm,
                 moving=moving,
                 cpu_seconds=cpu_seconds,
-                peak_memory_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+                peak_memory_mib=_peak_memory_mib(),
                 rows=self._own[1] - self._own[0],
             )
             told = self._told(epoch, done, clocks)
@@ -192,3 +194,15 @@ class Rank:
     def _dtype(self) -> torch.dtype:
         found: torch.dtype = getattr(torch, self._spec.hyperparameters.precision)
         return found
+
+
+def _forget_peak_memory() -> None:
+    """That of an earlier trial: Spark uses Python processes again."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def _peak_memory_mib() -> float:
+    status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    found = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
+    return int(found[1]) / 1024 if found else math.nan
