@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 import sys
 import time
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from models.balance import SPEED, Span, moved, spans, weights
 from models.executor_gpus import wait
 from models.group import Group
 from models.networks import trained_network
+from models.peak_memory import forget_peak, peak_mib
 from models.rows import Packed, Rows, Streamed
 from models.training import Done, Share, Training
 from models.worker import Clocks, Errand, Told
@@ -32,7 +31,7 @@ WORTH_HIDING = 0.01  # of a gradient's seconds
 
 class Rank:
     def __init__(self, group: Group, errand: Errand, device: torch.device) -> None:
-        _forget_peak_memory()
+        forget_peak()
         self._group = group
         self._spec = spec = errand.spec
         self._device = device
@@ -85,7 +84,7 @@ class Rank:
                 comm=comm,
                 moving=moving,
                 cpu_seconds=cpu_seconds,
-                peak_memory_mib=_peak_memory_mib(),
+                peak_memory_mib=peak_mib(),
                 rows=self._own[1] - self._own[0],
             )
             told = self._told(epoch, done, clocks)
@@ -194,15 +193,3 @@ class Rank:
     def _dtype(self) -> torch.dtype:
         found: torch.dtype = getattr(torch, self._spec.hyperparameters.precision)
         return found
-
-
-def _forget_peak_memory() -> None:
-    """That of an earlier trial: Spark uses Python processes again."""
-    with suppress(OSError):
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-
-
-def _peak_memory_mib() -> float:
-    status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-    found = re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE)
-    return int(found[1]) / 1024 if found else math.nan

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import resource
 import statistics
 import sys
 import time
@@ -19,6 +18,7 @@ from models.dataset import Dataset
 from models.group import Place
 from models.learner import Batch, Learner
 from models.parameter_server import FIRST_STEP, Taken
+from models.peak_memory import forget_peak, peak_mib
 from models.rank import CACHE, LABEL_BYTES
 from models.rows import Packed, Rows, Streamed
 from models.shard_connection import Shards
@@ -29,6 +29,7 @@ from store.opening import opened
 
 class RankAhead:
     def __init__(self, errand: Errand, place: Place, learner: Learner, shards: Shards) -> None:
+        forget_peak()
         self._spec = spec = errand.spec
         self._place = place
         self._learner = learner
@@ -74,7 +75,7 @@ class RankAhead:
                         begun=begun,
                         ended=taken[0].seconds - self._evaluation_seconds,
                         cpu_seconds=cpu - before_cpu,
-                        peak_memory_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+                        peak_memory_mib=peak_mib(),
                         steps=self._steps,
                         divergence=_divergence(taken),
                         **passing.found(),
