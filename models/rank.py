@@ -7,25 +7,19 @@ import sys
 import time
 import zlib
 from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import torch
 
 from models.balance import SPEED, Span, moved, spans, weights
 from models.executor_gpus import wait
 from models.group import Group
+from models.local_rows import LocalRows
 from models.networks import trained_network
 from models.peak_memory import forget_peak, peak_mib
-from models.rows import Packed, Rows, Streamed
 from models.training import Done, Share, Training
 from models.worker import Clocks, Errand, Told
 from store.errors import TrialError
-from store.opening import opened
 
-CACHE = Path("packed")  # in a container's own directory
-LABEL_BYTES = 8
 WORTH_HIDING = 0.01  # of a gradient's seconds
 
 
@@ -36,16 +30,14 @@ class Rank:
         self._spec = spec = errand.spec
         self._device = device
         began = time.perf_counter()
-        self._data = errand.data
-        if errand.reach is not None:
-            self._data = errand.data.local_to(opened(replace(errand.reach, cache=CACHE)), spec.data)
-        self._rows = self._data.rows(spec.data_fraction)
+        self._local = LocalRows(errand, device=device)
+        self._rows = self._local.count
         self._spans = spans(self._rows, weights(spec.resources.balance, group.size))
-        tested = spans(self._data.test_rows, [1.0] * group.size)[group.rank]
-        self._is_held = self._fits(self._own, tested, errand.resident_mib)
-        self._train = self._train_rows()
+        tested = spans(self._local.data.test_rows, [1.0] * group.size)[group.rank]
+        self._local.hold(self._own, tested)
+        self._train = self._local.train(self._own)
         self._load_seconds = time.perf_counter() - began
-        self._test = self._test_rows(tested)
+        self._test = self._local.test(tested)
         parameters, forward = trained_network(spec, device)
         self._training = Training(
             network=spec.network,
@@ -78,7 +70,7 @@ class Rank:
             wait(self._device)
             seconds, cpu_seconds = time.perf_counter() - wall, time.process_time() - cpu
             comm = self._group.seconds
-            compute = (seconds - comm - moving) / done.passes
+            compute = (seconds - comm - moving) / max(1, done.passes)
             clocks = Clocks(
                 seconds=seconds,
                 comm=comm,
@@ -143,7 +135,7 @@ class Rank:
             updates=done.updates,
             loss=done.loss if is_finite else None,
             train_accuracy=sum(each[-3] for each in every) / self._rows if last else None,
-            test_accuracy=sum(each[-2] for each in every) / self._data.test_rows,
+            test_accuracy=sum(each[-2] for each in every) / self._local.data.test_rows,
             clocks=tuple(Clocks(**dict(zip(Clocks.__dataclass_fields__, each, strict=False))) for each in every),
         )
 
@@ -158,38 +150,8 @@ class Rank:
         found = moved(self._spans, [seconds for [seconds] in self._group.gather([compute])])
         if found is not None:
             before, self._spans = self._own, found
-            self._train = self._train_rows(before)
+            self._train = self._local.moved(self._train, before=before, now=self._own)
             self._training.take(self._train, self._share())
 
     def _share(self) -> Share:
         return Share(*self._own, self._rows)
-
-    def _fits(self, own: Span, tested: Span, resident_mib: float) -> bool:
-        rows = own[1] - own[0] + tested[1] - tested[0]
-        return rows * (self._data.row_bytes + LABEL_BYTES) <= resident_mib * 2**20
-
-    def _train_rows(self, before: Span | None = None) -> Rows:
-        """Those that it had before stay; others are read."""
-        start, stop = self._own
-        fraction = self._spec.data_fraction
-        if not self._is_held:
-            return Streamed(self._data, fraction, self._own, dtype=self._dtype)
-        if before is None or before[1] <= start or stop <= before[0] or not isinstance(self._train, Packed):
-            return self._packed(self._data.read_span(fraction, start, stop))
-        low, high = max(start, before[0]), min(stop, before[1])
-        ahead, behind = (self._packed(self._data.read_span(fraction, *span)) for span in ((start, low), (high, stop)))
-        return ahead.and_then(self._train.part(low - before[0], high - before[0])).and_then(behind)
-
-    def _test_rows(self, span: Span) -> Rows:
-        if not self._is_held:
-            return Streamed(self._data, None, span, dtype=self._dtype)
-        return self._packed(self._data.read_test_span(*span))
-
-    def _packed(self, packed: tuple[Any, Any]) -> Packed:
-        features, labels = (torch.from_numpy(each).to(self._device) for each in packed)
-        return Packed(features, labels, self._data, dtype=self._dtype)
-
-    @property
-    def _dtype(self) -> torch.dtype:
-        found: torch.dtype = getattr(torch, self._spec.hyperparameters.precision)
-        return found

@@ -13,18 +13,15 @@ from typing import Any
 import torch
 
 from models.async_worker import Pass
-from models.balance import Span, spans
-from models.dataset import Dataset
+from models.balance import spans
 from models.group import Place
 from models.learner import Batch, Learner
+from models.local_rows import LocalRows
 from models.parameter_server import FIRST_STEP, Taken
 from models.peak_memory import forget_peak, peak_mib
-from models.rank import CACHE, LABEL_BYTES
-from models.rows import Packed, Rows, Streamed
 from models.shard_connection import Shards
 from models.training import Share
 from models.worker import Errand, Told
-from store.opening import opened
 
 
 class RankAhead:
@@ -36,17 +33,14 @@ class RankAhead:
         self._shards = shards
         self._dtype: torch.dtype = getattr(torch, spec.hyperparameters.precision)
         began = time.perf_counter()
-        data = errand.data
-        if errand.reach is not None:
-            data = data.local_to(opened(replace(errand.reach, cache=CACHE)), spec.data)
-        rows = data.rows(spec.data_fraction)
-        own, tested = (spans(count, [1.0] * place.size)[place.rank] for count in (rows, data.test_rows))
-        held = own[1] - own[0] + tested[1] - tested[0]
-        self._is_held = held * (data.row_bytes + LABEL_BYTES) <= errand.resident_mib * 2**20
+        local = LocalRows(errand, device=learner.weights.device)
+        rows = local.count
+        own, tested = (spans(count, [1.0] * place.size)[place.rank] for count in (rows, local.data.test_rows))
+        local.hold(own, tested)
         self._share = Share(*own, rows)
-        self._train = self._rows(data, own, fraction=spec.data_fraction)
+        self._train = local.train(own)
         self._load_seconds = time.perf_counter() - began
-        self._test = self._rows(data, tested, fraction=None)
+        self._test = local.test(tested)
         self._steps = learner.steps(rows)
         self._seen = torch.empty_like(learner.weights)  # of the shards, at the end of an epoch
         self._evaluation_seconds = self._evaluation_cpu = 0.0
@@ -127,14 +121,6 @@ class RankAhead:
 
     def _cpu(self) -> float:
         return time.process_time() - self._evaluation_cpu
-
-    def _rows(self, data: Dataset, span: Span, *, fraction: float | None) -> Rows:
-        """Of train, or of test where there is no fraction."""
-        if not self._is_held:
-            return Streamed(data, fraction, span, dtype=self._dtype)
-        packed = data.read_test_span(*span) if fraction is None else data.read_span(fraction, *span)
-        features, labels = map(torch.from_numpy, packed)
-        return Packed(features, labels, data, dtype=self._dtype)
 
 
 class _Passing:

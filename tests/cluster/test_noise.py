@@ -31,13 +31,17 @@ def vcores(cluster: Cluster) -> int:
 
 
 @pytest.fixture
-def place(edge_node: Callable[..., Place], cluster: Cluster, vcores: int) -> Place:
-    """One executor on each of two nodes, so that the other application is with one of them, wherever it is.
+def place(edge_node: Callable[..., Place], vcores: int) -> Place:
+    return edge_node(noisy_share=0.9 / vcores, noisy_repeats=1)
 
-    A node has the memory for one, the application master and that other application, and not for two.
+
+def one_on_a_node(cluster: Cluster) -> int:
+    """MiB of an executor that leave a node room for the application master and the other application, for no second.
+
+    So there is one on each of two nodes, and the other application is with one of them, wherever it is.
     """
     room = shape(cluster).node_memory_mib - MASTER_MIB - OTHER_MIB
-    return edge_node(noisy_share=0.9 / vcores, noisy_repeats=1, memory_mib=int(room / (1 + OVERHEAD_SHARE)))
+    return int(room / (1 + OVERHEAD_SHARE))
 
 
 def shape(cluster: Cluster) -> Shape:
@@ -67,11 +71,14 @@ def run(place: Place, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
-def test_a_trial_among_others_is_flagged_repeated_and_told(place: Place, manager: ResourceManager, vcores: int) -> None:
+def test_a_trial_among_others_is_flagged_repeated_and_told(
+    place: Place, cluster: Cluster, manager: ResourceManager, vcores: int
+) -> None:
     other = submitted(manager, queue="default")
     until(lambda: manager.application(other).allocated_vcores == 1)
     try:
-        done = run(place, "--set", "hadoop.quiet_seconds=3")
+        memory = f"profile.tiny.memory_mib={one_on_a_node(cluster)}"
+        done = run(place, "--set", "hadoop.quiet_seconds=3", "--set", memory)
     finally:
         manager.kill(other)
     assert done.returncode == 0, done.stderr
