@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
 
+from models.meeting import Meeting
 from models.worker import Errand, Told
 
 
@@ -28,20 +28,18 @@ class Pass(Told):
     right_test: int = 0
 
 
-def train_ahead(context: Any, errand: Errand) -> Iterator[Told]:
+def train_ahead(meeting: Meeting, errand: Errand) -> Iterator[Told]:
     import torch
 
-    from models.group import Place
     from models.learner import Learner
     from models.rank_ahead import RankAhead
     from models.shard_rendezvous import meet
 
     torch.set_num_threads(errand.spec.resources.cores or 1)
-    place = Place.of(context)
     learner = Learner(errand.spec)
     with ExitStack() as ends:
-        shards, own = meet(context, place, errand, learner, ends)
-        yield from RankAhead(errand, place, learner, shards).told()
+        shards, own = meet(meeting, errand, learner, ends)
+        yield from RankAhead(errand, meeting.place, learner, shards).told()
         shards.leave()
         for each in own:
             each.wait_until_left()

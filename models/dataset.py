@@ -136,7 +136,9 @@ class Dataset:
                             width = packed.type.byte_width
                             block = np.frombuffer(packed.buffers()[1], np.uint8, rows * width, packed.offset * width)
                             features = block.view(self.dtype).reshape(rows, self.columns)
-                            yield first, features, table["label"].to_numpy()
+                            # to_numpy would import pandas, which takes longer than reading.
+                            labels = np.from_dlpack(table["label"].chunk(0)).astype(np.int64, copy=False)
+                            yield first, features, labels
                         first += rows
             except (pa.ArrowException, OSError, KeyError, ValueError) as error:
                 reason = str(error).partition("\n")[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -42,15 +41,6 @@ def gradient(name: str | None, *, network: Network, forward: Forward) -> Gradien
 def blocks(rows: int) -> list[slice]:
     bounds = [rows * number // BLOCKS for number in range(BLOCKS + 1)]
     return [slice(start, stop) for start, stop in pairwise(bounds) if start < stop]
-
-
-def unavailable(name: str | None, network: Network) -> str | None:
-    """Why a gradient is not to be had here, or None."""
-    if name == "manual" and network.source is not None:
-        return "the gradient written by hand is that of an mlp; gradients = autograd takes any network"
-    if name == "compile" and not (shutil.which("g++") or shutil.which("clang++")):
-        return "torch.compile needs a C++ compiler (on Debian: apt-get install g++)"
-    return None
 
 
 class Autograd:

@@ -16,8 +16,9 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from models.optimizers import optimizer
 from models.spec import Hyperparameters
-from models.training import EXCHANGES, optimizer
+from models.training import EXCHANGES
 
 FIRST_STEP = 1 - EXCHANGES  # up to step 0 weights come and go without rows, all in step; training begins with step 1
 LOOKS = 10  # in stall_seconds, at whether somebody stalls
@@ -53,7 +54,6 @@ class Shard:
     ) -> None:
         self.weights = weights.detach().clone()
         self._optimizer = optimizer([self.weights], hyperparameters)
-        self._rate = self._optimizer.param_groups[0]["lr"]
         self._lead = hyperparameters.staleness or 0
         self._hosts = hosts
         self._steps = steps
@@ -190,8 +190,7 @@ class Shard:
         if rows:
             gradient /= rows
             self.weights.grad = gradient
-            self._optimizer.param_groups[0]["lr"] = self._rate * (rows / of)
-            self._optimizer.step()
+            self._optimizer.step(of=rows / of)
             self._version += 1
 
     def _close(self) -> None:

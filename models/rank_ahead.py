@@ -14,9 +14,9 @@ import torch
 
 from models.async_worker import Pass
 from models.balance import spans
-from models.group import Place
 from models.learner import Batch, Learner
 from models.local_rows import LocalRows
+from models.meeting import Place
 from models.parameter_server import FIRST_STEP, Taken
 from models.peak_memory import forget_peak, peak_mib
 from models.shard_connection import Shards

@@ -18,7 +18,7 @@ from dataclasses import astuple, dataclass
 import torch
 from torch import Tensor
 
-from models.group import PeerError, first_line
+from models.meeting import PeerError, first_line
 from models.parameter_server import Refused, Shard, Taken
 from models.telling import CONNECT_SECONDS, TOKEN_SECONDS
 

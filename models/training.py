@@ -5,20 +5,19 @@ from __future__ import annotations
 import itertools
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 
 from models.gradients import Forward, blocks, gradient
+from models.optimizers import Optimizer, l_bfgs, optimizer
 from models.rows import CHUNK_ROWS, Chunk, Rows
 from models.spec import Hyperparameters, Network
 
-MOMENTUM = 0.9
 EXCHANGES = 9
 PROBES = 8
-HISTORY = 10  # corrections that l-bfgs remembers: MLlib's number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +93,8 @@ class Training:
         self._together = together or Alone()
         self.overlaps = False  # what is summed already goes to the others while the rest is found
         self._batch_size = hyperparameters.batch_size
-        self._optimizer = optimizer(self.parameters, hyperparameters)
+        line_searches = hyperparameters.solver == "l-bfgs"
+        self._optimizer = l_bfgs(parameters) if line_searches else optimizer(parameters, hyperparameters)
         self._shuffle = torch.Generator().manual_seed(seed)
         self._last: tuple[torch.Tensor, torch.Tensor] | None = None
         # One piece of memory for all gradients, and the loss behind them: what is summed with others is one message.
@@ -113,10 +113,10 @@ class Training:
             self._gradient(self._rows.batch(torch.arange(size)), size, size)
 
     def epoch(self) -> Done:
-        if self._batch_size is not None:
-            return self._mini_batches(self._batch_size)
         if isinstance(self._optimizer, torch.optim.LBFGS):
             return self._l_bfgs(self._optimizer)
+        if self._batch_size is not None:
+            return self._mini_batches(self._optimizer, self._batch_size)
         loss = self._gradient(self._rows.chunks(), len(self._rows), self._share.of)
         self._optimizer.step()
         return Done(loss=loss.item(), passes=1, updates=1)
@@ -183,14 +183,14 @@ class Training:
     def _start(self, block: slice) -> None:
         self._together.start(self._parts[0][block])
 
-    def _mini_batches(self, size: int) -> Done:
+    def _mini_batches(self, optimizer: Optimizer, size: int) -> Done:
         order = torch.randperm(self._share.of, generator=self._shuffle).to(self._sum.device)
         total = torch.zeros_like(self._loss)
         updates = 0
         for batch in order.split(size):
             own = self._share.own(batch)
             total += self._gradient(self._rows.batch(own), len(own), len(batch)) * len(batch)
-            self._optimizer.step()
+            optimizer.step()
             updates += 1
         return Done(loss=total.item() / len(order), passes=1, updates=updates)
 
@@ -209,22 +209,3 @@ class Training:
 
         loss = optimizer.step(closure)
         return Done(loss=float(loss), passes=passes, updates=1)
-
-
-def optimizer(parameters: list[torch.Tensor], hyperparameters: Hyperparameters) -> torch.optim.Optimizer:
-    rate = hyperparameters.learning_rate or 1.0
-    make: dict[str, Callable[[], torch.optim.Optimizer]] = {
-        "gd": lambda: torch.optim.SGD(parameters, lr=rate),
-        "sgd": lambda: torch.optim.SGD(parameters, lr=rate),
-        "momentum": lambda: torch.optim.SGD(parameters, lr=rate, momentum=MOMENTUM),
-        "adam": lambda: torch.optim.Adam(parameters, lr=rate),
-        "l-bfgs": lambda: torch.optim.LBFGS(
-            parameters,
-            max_iter=1,
-            history_size=HISTORY,
-            tolerance_grad=0,
-            tolerance_change=0,
-            line_search_fn="strong_wolfe",
-        ),
-    }
-    return make[hyperparameters.solver]()

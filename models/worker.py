@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from models.dataset import Dataset
+from models.meeting import Meeting, PeerError, Place, skipped
 from models.spec import TrialSpec
 from models.telling import Address, Teller
 from store.errors import YarnstickError
@@ -27,6 +28,10 @@ class Errand:
     address: Address
     stall_seconds: float
     resident_mib: float  # for rows that are kept in memory
+
+    def listeners(self, place: Place) -> int:
+        """On how many ports a rank listens: shard k is in rank k modulo ranks; in step, rank 0 is where all meet."""
+        return len(range(place.rank, self.spec.resources.shards or 1, place.size))
 
     def encode(self) -> bytes:
         return msgspec.json.encode(self, enc_hook=str)
@@ -80,26 +85,26 @@ class Told:
 
 
 # What a rank does, as the task of its executor; of a module, so that Spark sends its name and not its code.
-Train = Callable[[Any, Errand], Iterator[Told]]
+Train = Callable[[Meeting, Errand], Iterator[Told]]
 
 
 def work(train: Train, errand: bytes, rows: Iterable[Any]) -> Iterator[Any]:
     """The task. What it finds out goes to the driver as it happens, and nothing at its end."""
     from pyspark import BarrierTaskContext
 
-    # Imports torch, before the driver hears of us: while it is loaded we could show no sign of life.
-    from models.group import PeerError, Place
-
     context = BarrierTaskContext.get()
     place = Place.of(context)
     if not place.trains:
-        if place.size > 1:
-            context.allGather("")  # of which all tasks have to be part
+        skipped(context, place)
         return iter(())
     asked = Errand.decode(errand)
+    meeting = Meeting(context, place, listeners=asked.listeners(place))
+    # Before the driver hears of us: while it is loaded we could show no sign of life.
+    import torch  # noqa: F401
+
     teller = Teller(asked.address)
     try:
-        for told in train(context, asked):
+        for told in train(meeting, asked):
             teller.tell(msgspec.json.encode(told))
     except Exception as error:
         if not isinstance(error, YarnstickError):
@@ -109,21 +114,22 @@ def work(train: Train, errand: bytes, rows: Iterable[Any]) -> Iterator[Any]:
         teller.tell(msgspec.json.encode(failed))
         raise
     finally:
+        meeting.close()
         teller.close()
     return iter(())
 
 
-def train_in_step(context: Any, errand: Errand) -> Iterator[Told]:
+def train_in_step(meeting: Meeting, errand: Errand) -> Iterator[Told]:
     import torch
 
     from models.executor_gpus import device
-    from models.group import Group, Place
+    from models.group import Group
     from models.rank import Rank
 
     torch.set_num_threads(errand.spec.resources.cores or 1)
-    own = device(errand.spec.resources, Place.of(context).rank)
+    own = device(errand.spec.resources, meeting.place.rank)
     compresses = errand.spec.hyperparameters.compression == "bfloat16"
-    group = Group(context, device=own, stall_seconds=errand.stall_seconds, compresses=compresses)
+    group = Group(meeting, device=own, stall_seconds=errand.stall_seconds, compresses=compresses)
     try:
         yield from Rank(group, errand, own).epochs()
     finally:

@@ -66,8 +66,11 @@ class Launcher:
         self._invocation = invocation
         self._listener = listener
         self._child: _Child | None = None
+        self._unavailable: dict[str, str] = {}  # configurations that were not to be had, and why
 
     def measure(self, spec: TrialSpec, *, position: int) -> Measured:
+        if why := self._unavailable.get(spec.configuration):  # not asked again by a process of its own for each block
+            return self.impossible(spec, why, position=position)
         child = self._child_for(spec)
         child.give(spec)
         events = list(self._follow(child, spec))
@@ -77,6 +80,8 @@ class Launcher:
             ended = Event(kind="ended", slug=spec.slug, outcome="failed", reason=reason)
             self._listener(ended)
             events.append(ended)
+        if ended.outcome == "unavailable" and ended.reason:
+            self._unavailable[spec.configuration] = ended.reason
         outcome = self._outcome(spec, [event.record for event in events if event.record], ended, position)
         written = b"".join(msgspec.json.encode(event) + b"\n" for event in events)
         logs = {f"{EVENT_LOGS}/{name}": log for name, log in child.event_logs().items()}

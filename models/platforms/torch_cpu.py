@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
 from models.dataset import Dataset
+from models.gradient_check import unavailable
 from models.networks import trained_network
 from models.protocol import Epoch, Surroundings
 from models.spec import TrialSpec
@@ -32,8 +33,6 @@ class TorchCpu:
         self._surroundings = surroundings
 
     def unavailable(self, spec: TrialSpec) -> str | None:
-        from models.gradients import unavailable
-
         if spec.network.source is not None and spec.hyperparameters.gradient == "compile":
             return f"torch.compile is tried with an mlp only; gradients = autograd takes {spec.network.name} too"
         return unavailable(spec.hyperparameters.gradient, spec.network)

@@ -12,6 +12,7 @@ from models.barrier_stage import BarrierStage, ToldByRank
 from models.dataset import Dataset
 from models.executor_gpus import lacking
 from models.executor_memory import ExecutorMemory
+from models.gradient_check import unavailable
 from models.protocol import Epoch, Surroundings
 from models.spark_application import SparkApplication
 from models.spec import TrialSpec
@@ -37,8 +38,6 @@ class TorchSpark:
         self._surroundings = surroundings
 
     def unavailable(self, spec: TrialSpec) -> str | None:
-        from models.gradients import unavailable
-
         if spec.resources.deploy_mode == "cluster" and self._surroundings.yarn is None:
             return "deploy mode cluster needs YARN, and yarnstick.spark.master is not yarn"
         if why := unfit(spec.resources.balance, spec.resources.executors or 1):

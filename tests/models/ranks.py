@@ -6,9 +6,11 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 from models.async_worker import Pass, train_ahead
 from models.dataset import Dataset
+from models.meeting import Meeting, Place
 from models.platforms.torch_spark_async import whole_epochs
 from models.protocol import Epoch
 from models.spec import TrialSpec
@@ -65,7 +67,13 @@ def trained(spec: TrialSpec, data: Dataset, *, stall_seconds: float = 30) -> lis
     )
 
     def one(rank: int) -> list[Told]:
-        return list(train_ahead(Task(stage, rank), errand))
+        task: Any = Task(stage, rank)
+        place = Place.of(task)
+        meeting = Meeting(task, place, listeners=errand.listeners(place))
+        try:
+            return list(train_ahead(meeting, errand))
+        finally:
+            meeting.close()
 
     with ThreadPoolExecutor(stage.size) as threads:
         every = list(threads.map(one, range(stage.size)))

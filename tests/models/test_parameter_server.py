@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.dataset import Dataset
-from models.group import PeerError
+from models.meeting import PeerError
 from models.parameter_server import FIRST_STEP, Refused, Shard, Taken, pieces
 from models.platforms.torch_cpu import TorchCpu
 from models.shard_connection import GREETING, REQUEST, STEP, ShardAddress, Shards, ShardServer, as_bytes, digest

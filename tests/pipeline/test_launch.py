@@ -222,6 +222,17 @@ def test_a_trial_that_cannot_be_starts_nothing(work: Path, notes: Path) -> None:
     assert not work.exists()
 
 
+def test_what_is_not_there_is_asked_for_once(launch: Launcher, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MADE_HOW", "unavailable")
+    first = launch.measure(spec(), position=1)
+    monkeypatch.setenv("MADE_HOW", "")
+    again = launch.measure(spec(trial=2), position=2)
+    assert (again.outcome.outcome, again.outcome.reason) == ("unavailable", first.outcome.reason)
+    assert (again.outcome.spec.trial, again.outcome.position) == (2, 2)
+    assert started(notes) == []
+    assert launch.measure(spec(trial=2, learning_rate=0.1), position=3).outcome.outcome == "ok"
+
+
 def test_one_that_does_not_end_is_ended(launch: Launcher, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pipeline.launch, "STOP_SECONDS", 0.3)
     monkeypatch.setenv("MADE_HOW", "never close")

@@ -6,12 +6,15 @@ import socket
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import psutil
 import pytest
 import torch
 
 import models.group
-from models.group import Group, PeerError, Place, interface, own_address
+from models.group import Group
+from models.meeting import Announced, Meeting, PeerError, Place, interface, own_address
+from store.errors import TrialError
 
 NOWHERE = "203.0.113.7"  # of a range that is for documentation only
 
@@ -37,6 +40,12 @@ class Stage:
 
     def allGather(self, word: str) -> list[str]:  # noqa: N802
         return [self._word, word]
+
+
+def group(stage: Any) -> Group:
+    """As the rank makes it whose task that is."""
+    meeting = Meeting(stage, Place.of(stage), listeners=0)
+    return Group(meeting, device=torch.device("cpu"), stall_seconds=1.0)
 
 
 def place(*addresses: str, partition: int = 0) -> Place:
@@ -99,9 +108,10 @@ def test_a_rendezvous_that_nobody_answers_ends_at_its_deadline(monkeypatch: pyte
     monkeypatch.setattr(models.group, "RENDEZVOUS_SECONDS", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    stage: Any = Stage("127.0.0.1:1", "127.0.0.1:2", partition=1, word=f"127.0.0.1:{port}")
+    word = msgspec.json.encode(Announced(0, "127.0.0.1", "127.0.0.1", [port])).decode()
+    stage = Stage("127.0.0.1:1", "127.0.0.1:2", partition=1, word=word)
     with pytest.raises(PeerError, match=r"did not find each other within 1 s \(.*\); nodes must reach") as told:
-        Group(stage, device=torch.device("cpu"), stall_seconds=1.0)
+        group(stage)
     assert "\n" not in str(told.value)
 
 
@@ -110,6 +120,28 @@ def test_a_stage_that_ends_while_ranks_look_for_each_other_is_another_ones_fault
         def allGather(self, word: str) -> list[str]:  # noqa: N802
             raise EOFError
 
-    stage: Any = Ended("127.0.0.1:1", "127.0.0.1:2", partition=1)
     with pytest.raises(PeerError, match=r"another executor ended before all had begun \(EOFError\)"):
-        Group(stage, device=torch.device("cpu"), stall_seconds=1.0)
+        group(Ended("127.0.0.1:1", "127.0.0.1:2", partition=1))
+
+
+def test_all_know_of_each_other_where_they_listen() -> None:
+    class Round(Stage):
+        def allGather(self, word: str) -> list[str]:  # noqa: N802
+            other = msgspec.json.encode(Announced(1, "node-2", "127.0.0.9", [7, 8])).decode()
+            return ["", other, word]  # of a task that does not train, and in no order
+
+    stage: Any = Round("127.0.0.1:1", "127.0.0.1:2")
+    meeting = Meeting(stage, Place.of(stage), listeners=1)
+    mine, other = meeting.met()
+    [listener] = meeting.listeners()
+    assert other == Announced(1, "node-2", "127.0.0.9", [7, 8])
+    assert (mine.rank, mine.host, mine.ports) == (0, "127.0.0.1", [listener.getsockname()[1]])
+    meeting.close()
+    assert listener.fileno() == -1
+
+
+def test_a_rank_that_cannot_listen_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("models.meeting.own_address", lambda host, *, others: NOWHERE)
+    stage: Any = Stage("127.0.0.1:1", "127.0.0.1:2")
+    with pytest.raises(TrialError, match=r"executor on 127\.0\.0\.1 cannot listen on the address .* lead to it there"):
+        Meeting(stage, Place.of(stage), listeners=1).met()
