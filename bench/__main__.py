@@ -21,18 +21,18 @@ from models.probes import OtherLoad
 
 PARTS: dict[str, Part] = {
     "training": watched(training.rows, "training"),
-    "executors": watched(executors.rows, "executors"),
+    "executors": executors.rows,
     "data": watched(data.rows, "data"),
     "report": watched(lambda folder: report.ratios(), "report"),
     "replay": watched(replay.rows, "replay"),
-    "memory": watched(memory.of(6), "memory"),
+    "memory": memory.of(6),
     "quick": quick.rows,
 }
 # On a cluster that is up; as root; and what needs much room.
 BY_NAME_ONLY: dict[str, Part] = {
     "cluster": on_cluster.rows,
     "network": watched(network.rows, "network"),
-    "memory-20": watched(memory.of(20), "memory-20"),
+    "memory-20": memory.of(20),
 }
 OUTPUT = Path(__file__).parent.parent / "build" / "bench.json"
 LOOK_SECONDS = 3.0

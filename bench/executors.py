@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.load import quiet
 from bench.training import FLOP_PER_ROW, NETWORK, ROWS
 from models.dataset import Dataset
 from models.platforms.mllib import MLlib
@@ -41,7 +42,8 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     surroundings = Surroundings(work=folder, data_url=folder.as_uri(), spark_conf={}, archives=folder / "eventlogs")
     spark, mllib, one = TorchSpark(surroundings), MLlib(surroundings), TorchCpu(surroundings)
     try:
-        return list(_rows(data, spark, mllib, one))
+        with quiet("executors"):
+            return list(_rows(data, spark, mllib, one))
     finally:
         spark.close()
 

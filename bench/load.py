@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +29,19 @@ def check_quiet(cores: float, when: str, *, share: float = QUIET_SHARE) -> None:
         )
 
 
+@contextmanager
+def quiet(name: str) -> Iterator[None]:
+    """The time of executors counts as ours only while their driver lives: with it they are killed, and nobody's."""
+    load = OtherLoad(os.getpid())
+    yield
+    check_quiet(load.cores(), f"while {name} ran")
+
+
 def watched(part: Part, name: str) -> Part:
     """A part whose processes all end in good order, so that the machine's other load can be told from outside."""
 
     def guarded(folder: Path) -> list[dict[str, Any]]:
-        load = OtherLoad(os.getpid())
-        found = part(folder)
-        check_quiet(load.cores(), f"while {name} ran")
-        return found
+        with quiet(name):
+            return part(folder)
 
     return guarded

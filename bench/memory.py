@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.load import quiet
 from models.dataset import Dataset
 from models.platforms.torch_spark import TorchSpark
 from models.protocol import Surroundings
@@ -43,11 +44,12 @@ def _rows(folder: Path, gigabytes: float) -> Iterator[dict[str, Any]]:
     platform = TorchSpark(surroundings)
     seconds, peaks = {}, {}
     try:
-        for name, size in (("held", HELD_GB), ("streamed", gigabytes)):
-            data = _packed(folder / name, int(size * 1e9) // COLUMNS)
-            epochs = list(platform.train(_spec(name), data))[1:]
-            seconds[name] = statistics.median(epoch.seconds for epoch in epochs) / data.train_rows
-            peaks[name] = max(epoch.peak_memory_mib or 0.0 for epoch in epochs)
+        with quiet("memory"):
+            for name, size in (("held", HELD_GB), ("streamed", gigabytes)):
+                data = _packed(folder / name, int(size * 1e9) // COLUMNS)
+                epochs = list(platform.train(_spec(name), data))[1:]
+                seconds[name] = statistics.median(epoch.seconds for epoch in epochs) / data.train_rows
+                peaks[name] = max(epoch.peak_memory_mib or 0.0 for epoch in epochs)
     finally:
         platform.close()
     yield {
