@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -93,15 +94,18 @@ class Streamed:
         self._fraction = fraction
         self._span = span
         self._unpacked = _Unpacked(data, dtype=dtype, device=torch.device("cpu"))
+        self._verified = False  # by a whole pass
 
     def __len__(self) -> int:
         return self._span[1] - self._span[0]
 
     def chunks(self) -> Iterator[Chunk]:
-        for features, labels in read_ahead(self._data.stream(self._fraction, *self._span)):
-            group = torch.from_numpy(features).split(CHUNK_ROWS), torch.from_numpy(labels).split(CHUNK_ROWS)
+        for features, labels in read_ahead(self._data.stream(self._fraction, *self._span, verified=self._verified)):
+            with warnings.catch_warnings(action="ignore", category=UserWarning):  # of memory that nobody writes to
+                group = torch.from_numpy(features).split(CHUNK_ROWS), torch.from_numpy(labels).split(CHUNK_ROWS)
             for some, known in zip(*group, strict=True):
                 yield self._unpacked.values(some), known
+        self._verified = True
 
     def batch(self, which: Tensor) -> Iterator[Chunk]:
         raise TrialError(
