@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -45,6 +46,7 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"Error: no benchmark {unknown[0]}; known are {', '.join(parts)}", file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that what was begun is ended
     # Beside the daemons of a cluster.
     share = DAEMONS_SHARE if "cluster" in names else QUIET_SHARE
     results: list[dict[str, Any]] = []
