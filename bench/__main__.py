@@ -1,7 +1,7 @@
 """`make bench`: ratios of one run, as a table and in build/bench.json.
 
 Exit code 1 when one is over its bound, 3 on a loaded machine. `python -m bench NAME...` runs some of them: training,
-executors, data, report, replay, memory, quick; and cluster, network and memory-20, which are run by their names only.
+executors, unequal, data, report, replay, memory, quick; and cluster, network and memory-20, by their names only.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench import data, executors, memory, network, on_cluster, quick, replay, report, training
+from bench import data, executors, memory, network, on_cluster, quick, replay, report, training, unequal
 from bench.load import DAEMONS_SHARE, QUIET_SHARE, LoadedError, Part, check_quiet, watched
 from models.probes import OtherLoad
 
 PARTS: dict[str, Part] = {
     "training": watched(training.rows, "training"),
     "executors": executors.rows,
+    "unequal": unequal.rows,
     "data": watched(data.rows, "data"),
     "report": watched(lambda folder: report.ratios(), "report"),
     "replay": watched(replay.rows, "replay"),

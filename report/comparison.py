@@ -9,14 +9,12 @@ import polars as pl
 
 from models.record import IDENTITY
 from report import tables
-from report.facts import BaselineSpec
+from report.facts import WORK, BaselineSpec
 from report.statistics import interval, outliers
 from report.trials import OF_TRIAL, SPENT, trials, whole_mean
 from report.words import counted, label, percent, period, seconds, seconds_between, solver, times, varying, work
 from report.words import rows as rows_of
 
-# Only within equal work may seconds be compared. Epochs that were asked for matter where a whole training was timed.
-WORK = ("dataset", "network", "rows", "data_fraction", "solver", "batch_size", "unit")
 CLASS = (*WORK, "updates_per_epoch", "whole_epochs")
 COLUMNS = (
     *(name for name in IDENTITY if name != "unit"),

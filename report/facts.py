@@ -9,6 +9,9 @@ from typing import Any
 from models.probes import MachineProbes
 from report.words import counted
 
+# Only within equal work may seconds be compared. Epochs that were asked for matter where a whole training was timed.
+WORK = ("dataset", "network", "rows", "data_fraction", "solver", "batch_size", "unit")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineSpec:

@@ -28,15 +28,25 @@ from report.drawing import (
     ticks,
 )
 from report.verdict import Comparison
-from report.words import seconds, title
+from report.words import counted, seconds, title
 
 HEIGHT = 210
+BESIDE, DASHED = "triangle-up", [4, 3]  # of trainings with another number of updates an epoch
 PANELS = {"loss": ("loss", 1.0), "accuracy": ("test accuracy, percent", 100.0)}
 
 
-def learning_figure(comparison: Comparison, *, epochs: pl.DataFrame, name: str, palette: Palette) -> Figure | None:
-    """Loss and test accuracy over training seconds; None where neither was recorded."""
+def learning_figure(
+    comparison: Comparison, *, beside: Sequence[Comparison], epochs: pl.DataFrame, name: str, palette: Palette
+) -> Figure | None:
+    """Loss and test accuracy over training seconds; None where neither was recorded.
+
+    How far a training has come by when may be compared with trainings that are `beside` it: of the same rows with
+    another number of updates an epoch, as with a parameter server that waits for nobody.
+    """
     curves = _curves(comparison, epochs)
+    for other in beside:
+        updates = f"{counted(round(other.work['updates_per_epoch']), 'update')} an epoch"
+        curves += [curve | {"text": f"{curve['text']}, {updates}", "beside": True} for curve in _curves(other, epochs)]
     if not any(
         point["loss"] is not None or point["accuracy"] is not None for curve in curves for point in curve["points"]
     ):
@@ -45,7 +55,7 @@ def learning_figure(comparison: Comparison, *, epochs: pl.DataFrame, name: str, 
         heads=("platform", "epoch", "training seconds", "loss", "test accuracy"),
         rows=tuple(
             (
-                title(curve["platform"]),
+                curve["text"],
                 str(point["epoch"]),
                 seconds(point["seconds"], 3),
                 "" if point["loss"] is None else f"{point['loss']:.4g}",
@@ -75,9 +85,10 @@ def _learning_chart(curves: Sequence[dict[str, Any]], palette: Palette, width: i
         axis=alt.Axis(title=heading, labelExpr=SECONDS, grid=False, labelFlush=True, **axis),
     )
     # Labels at the lines where there is room, else a legend.
-    crowded = len(curves) > (4 if wide else 3)
-    names = [title(curve["platform"]) for curve in curves]
-    colours, shapes = zip(*(palette[curve["platform"]] for curve in curves), strict=True)
+    crowded = len(curves) > (4 if wide else 3) or any(curve["beside"] for curve in curves)
+    names = [curve["text"] for curve in curves]
+    colours, own = zip(*(palette[curve["platform"]] for curve in curves), strict=True)
+    shapes = [BESIDE if curve["beside"] else shape for curve, shape in zip(curves, own, strict=True)]
     legend = (
         alt.Legend(orient="top", title=None, columns=4 if wide else 2, columnPadding=18, symbolSize=60)
         if crowded
@@ -85,11 +96,13 @@ def _learning_chart(curves: Sequence[dict[str, Any]], palette: Palette, width: i
     )
     colour = alt.Color("text:N", scale=alt.Scale(domain=names, range=colours), legend=legend)
     shape = alt.Shape("text:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)
+    dashes = [DASHED if curve["beside"] else [1, 0] for curve in curves]
+    dash = alt.StrokeDash("text:N", scale=alt.Scale(domain=names, range=dashes), legend=None)
     drawn = []
     for name in panels:
         words, factor = PANELS[name]
         points = [
-            {"line": n, "seconds": point["seconds"], "value": point[name] * factor, "text": title(curve["platform"])}
+            {"line": n, "seconds": point["seconds"], "value": point[name] * factor, "text": curve["text"]}
             for n, curve in enumerate(curves)
             for point in curve["points"]
             if point[name] is not None
@@ -105,7 +118,7 @@ def _learning_chart(curves: Sequence[dict[str, Any]], palette: Palette, width: i
         layers: list[Any] = [
             alt.Chart(data(points))
             .mark_line(strokeWidth=2)
-            .encode(x=x, y=y, color=colour, detail=alt.Detail("line:N")),
+            .encode(x=x, y=y, color=colour, strokeDash=dash, detail=alt.Detail("line:N")),
             alt.Chart(data(points))
             .mark_point(size=34, filled=True, opacity=1)
             .encode(x=x, y=y, color=colour, shape=shape),
@@ -165,7 +178,8 @@ def _curves(comparison: Comparison, epochs: pl.DataFrame) -> list[dict[str, Any]
         curves.append(
             {
                 "platform": standing.platform,
-                "label": comparison.label(best),
+                "text": title(standing.platform),
+                "beside": False,
                 "points": points,
                 "epochs": mean.height,
                 "seconds": points[-1]["seconds"],

@@ -63,7 +63,13 @@ def report_files(
                 "timeline": timeline_figure(tasks, names=comparison.varying, name=f"timeline{end}", palette=palette),
                 "cores": cores_figure(comparison, name=f"cores{end}", palette=palette),
                 "scaling": scaling_figure(comparison, name=f"scaling{end}", palette=palette),
-                "learning": learning_figure(comparison, epochs=epochs, name=f"learning{end}", palette=palette),
+                "learning": learning_figure(
+                    comparison,
+                    beside=[other for other in found if other.is_beside(comparison)],
+                    epochs=epochs,
+                    name=f"learning{end}",
+                    palette=palette,
+                ),
             }
         )
     order = order_figure(attempts, configurations, name="order", palette=palette)

@@ -300,7 +300,7 @@ def of_learning(curves: Sequence[dict[str, Any]]) -> str:
     for curve in curves[:MOST_OTHERS]:
         last = [text for text in (_loss(curve), _accuracy(curve)) if text]
         said.append(
-            f"{title(curve['platform'])} ends after {counted(curve['epochs'], 'epoch')} and {seconds(curve['seconds'])}"
+            f"{curve['text']} ends after {counted(curve['epochs'], 'epoch')} and {seconds(curve['seconds'])}"
             + (f" at {listed(last)}" if last else "")
         )
     if len(curves) > MOST_OTHERS:

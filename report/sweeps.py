@@ -13,6 +13,9 @@ AXES = {
     "batch_size": ("batch_size",),
     "workers": ("workers",),
     "memory": ("memory_mib",),
+    "balance": ("balance",),
+    "shards": ("shards",),
+    "staleness": ("staleness",),
 }
 COLUMNS = (
     "network",

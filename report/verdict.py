@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from report.facts import BaselineSpec
+from report.facts import WORK, BaselineSpec
 from report.statistics import Call, Ratio, Sample, call, holm, ratio, welch_less
 from report.words import counted, distinct_seconds, label, varying
 
@@ -94,6 +94,14 @@ class Comparison:
 
     def label(self, row: Row) -> str:
         return label(row, varying=self.varying)
+
+    def is_beside(self, other: Comparison) -> bool:
+        """Epochs of the same rows, with another number of updates."""
+        return (
+            self is not other
+            and self.work["unit"] == "epoch"
+            and all(self.work[name] == other.work[name] for name in WORK)
+        )
 
 
 def comparisons(configurations: pl.DataFrame, *, baseline: BaselineSpec) -> list[Comparison]:

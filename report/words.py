@@ -161,6 +161,8 @@ VARYING: dict[str, Callable[[Any], str]] = {
     "deploy_mode": lambda value: f"{value} mode",
     "device": str,
     "balance": lambda value: "even shares" if value == "even" else f"shares by {value}",
+    "shards": lambda value: counted(value, "shard"),
+    "staleness": lambda value: f"staleness {value}",
     "machine": str,
     "machine_memory_gb": lambda value: f"machine of {value:g} GB",
     "run_id": lambda value: f"run {value}",

@@ -73,6 +73,8 @@ class Made:
     exchange_seconds: float | None = None
     memory_mib: int | None = None
     compression: str | None = None
+    staleness: int | None = None
+    updates: int = 1  # of a whole batch
     first_loss: float = 2.3
 
     @property
@@ -162,7 +164,7 @@ def outcome(
         ),
         hyperparameters=Hyperparameters(
             solver=made.solver, learning_rate=0.5, precision=made.precision, gradient=made.gradient,
-            batch_size=made.batch_size, epochs=epochs, compression=made.compression,
+            batch_size=made.batch_size, epochs=epochs, compression=made.compression, staleness=made.staleness,
         ),
         data_fraction=made.data_fraction,
         trial=trial,
@@ -174,7 +176,7 @@ def outcome(
         run_id=RUN.run_id, unit="epoch", machine=RUN.machine, machine_memory_gb=24.0, dataset=made.dataset,
         network=spec.network.name, platform=made.platform, solver=made.solver, learning_rate=0.5,
         precision=made.precision, gradient=made.gradient, batch_size=made.batch_size, data_fraction=made.data_fraction,
-        compression=made.compression, memory_mib=made.memory_mib,
+        compression=made.compression, staleness=made.staleness, memory_mib=made.memory_mib,
         executors=made.executors, cores=made.cores, threads=made.threads, device=made.device, trial=trial,
         attempt=attempt, seed=trial, epochs_requested=epochs, outcome=ending, reason=made.unavailable,
         started_at=START + timedelta(seconds=30 * position),
@@ -193,7 +195,7 @@ def outcome(
 def _epoch(made: Made, empty: EpochRecord, epoch: int, *, factor: float, jitter: float) -> EpochRecord:
     assert made.seconds is not None
     wobble = 1 + jitter * math.sin(7 * epoch + empty.trial * 3 if empty.trial else 0)
-    updates = 1 if made.batch_size is None else math.ceil(made.rows / made.batch_size)
+    updates = made.updates if made.batch_size is None else math.ceil(made.rows / made.batch_size)
     seconds = made.seconds * factor * wobble * (1.6 if epoch == 1 else 1.0)
     shares = {"torch-spark": OWN_CLOCKS}.get(made.platform, SHARES)
     ledger = {name: share * seconds for name, share in shares.items()} if made.executors and made.ledger else {}

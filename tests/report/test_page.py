@@ -26,6 +26,7 @@ from tests.report.made import (
     outcomes,
     timelines,
     torch,
+    torch_spark,
     with_records,
 )
 
@@ -46,6 +47,21 @@ def quick() -> dict[str, bytes]:
 def both() -> dict[str, bytes]:
     """MLlib and PyTorch on the same executors."""
     return files(outcomes(BOTH_ON_SPARK))
+
+
+@pytest.fixture(scope="module")
+def ahead() -> dict[str, bytes]:
+    """A parameter server in step, and one whose ranks run ahead: as many rows an epoch, more updates."""
+    return files(
+        outcomes(
+            (
+                torch(1, 0.52),
+                torch_spark(2, 1, 0.34),
+                torch_spark(2, 1, 0.36, platform="torch-spark-async", staleness=0),
+                torch_spark(2, 1, 0.31, platform="torch-spark-async", staleness=4, updates=2),
+            )
+        )
+    )
 
 
 def opened(browser: Browser, found: dict[str, bytes], folder: Path, **context: Any) -> tuple[Page, list[str]]:
@@ -264,3 +280,15 @@ def test_an_attempt_that_others_on_the_nodes_disturbed_says_what_they_had() -> N
 
 def _light(colour: str) -> int:
     return sum(int(part) for part in re.findall(r"\d+", colour)[:3])
+
+
+def test_how_far_trainings_come_is_shown_beside_those_of_other_updates(ahead: dict[str, bytes]) -> None:
+    """Seconds an epoch are not compared with theirs, but what is reached by when is."""
+    first, second = json.loads(ahead["verdict.json"])["comparisons"]
+    assert set(first["platforms"]) == {"torch-cpu", "torch-spark", "torch-spark-async"}
+    assert set(second["platforms"]) == {"torch-spark-async"}
+    page = ahead["report.html"].decode()
+    assert "torch-spark-async, 2 updates an epoch</th>" in page
+    assert "torch-spark, 1 update an epoch ends after" in page
+    sweep = ahead["sweep_staleness_torch-spark-async_mnist.csv"].decode().splitlines()
+    assert [line.split(",")[0] for line in sweep] == ["staleness", "0", "4"]

@@ -1,0 +1,111 @@
+"""Executors of unequal speed: one that is stopped half of the time, rows shared evenly, by speed, and around it."""
+
+from __future__ import annotations
+
+import signal
+import statistics
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from bench.executors import ON_SPARK, descent, random_bytes
+from bench.load import quiet
+from models.dataset import Dataset
+from models.platforms.torch_spark import TorchSpark
+from models.protocol import Surroundings
+
+STOPPED, RUNNING = 0.01, 0.01  # seconds of each turn of the slow one
+BEFORE, LATER = 3, 4  # epochs in which rows may still move, and those that count
+# To the fast one and to the slow one, around two to one, which is the proportion of their speeds.
+SHARES = ("1:1", "3:2", "7:4", "2:1", "9:4", "5:2", "3:1")
+DAEMON = "pyspark.daemon"
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    data = random_bytes(folder)
+    spark = TorchSpark(
+        Surroundings(work=folder, data_url=folder.as_uri(), spark_conf={}, archives=folder / "eventlogs")
+    )
+    try:
+        _seconds(spark, data, "even")  # brings up the executors, of which one is slowed
+        with quiet("unequal"), slowed():
+            return list(_rows(spark, data))
+    finally:
+        spark.close()
+
+
+def _rows(spark: TorchSpark, data: Dataset) -> Iterator[dict[str, Any]]:
+    even = _seconds(spark, data, "even")
+    by_speed = _seconds(spark, data, "speed")
+    yield _row("one of 2 executors at half speed: rows by speed / even", by_speed, even, 1.0)
+    turned = _seconds(spark, data, "1:2") < _seconds(spark, data, "2:1")  # the slow one is the first rank
+    for shares in SHARES:
+        asked = ":".join(reversed(shares.split(":"))) if turned else shares
+        yield _row(f"the same: rows {shares} / by speed", _seconds(spark, data, asked), by_speed, None)
+
+
+def _seconds(spark: TorchSpark, data: Dataset, balance: str) -> float:
+    spec = descent("torch-spark", replace(ON_SPARK, balance=balance), "float32")
+    spec = replace(spec, hyperparameters=replace(spec.hyperparameters, epochs=BEFORE + LATER))
+    return statistics.median(epoch.seconds for epoch in list(spark.train(spec, data))[BEFORE:])
+
+
+def _row(name: str, seconds: float, against: float, bound: float | None) -> dict[str, Any]:
+    return {
+        "name": name,
+        "ratio": seconds / against,
+        "bound": bound,
+        "unit_seconds": seconds,
+        "against_seconds": against,
+    }
+
+
+@contextmanager
+def slowed() -> Iterator[None]:
+    """Whatever Python works for one of our executors is stopped half of the time."""
+    [executor, *_] = sorted(each.pid for each in _executors())
+    ended = threading.Event()
+    thread = threading.Thread(target=_slow, args=(executor, ended), daemon=True, name="slow")
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _executors() -> set[psutil.Process]:
+    """The JVMs whose Python daemons are there."""
+    found = set()
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            parent = process.parent()
+            if DAEMON in process.cmdline() and parent is not None and DAEMON not in parent.cmdline():
+                found.add(parent)
+    return found
+
+
+def _slow(executor: int, ended: threading.Event) -> None:
+    looked, workers = 0.0, list[psutil.Process]()
+    while not ended.is_set():
+        if time.monotonic() - looked > 1.0:
+            workers, looked = _workers(executor), time.monotonic()
+        for sign, seconds in ((signal.SIGSTOP, STOPPED), (signal.SIGCONT, RUNNING)):
+            for worker in workers:
+                with suppress(psutil.Error):
+                    worker.send_signal(sign)
+            time.sleep(seconds)
+
+
+def _workers(executor: int) -> list[psutil.Process]:
+    """Forks of the executor's daemon."""
+    with suppress(psutil.Error):
+        every = psutil.Process(executor).children(recursive=True)
+        return [each for each in every if each.ppid() != executor and DAEMON in each.cmdline()]
+    return []
