@@ -5,7 +5,7 @@ from pathlib import Path
 from setuptools import setup
 from setuptools.command.build_py import build_py
 
-PACKAGES = ["store", "yarn", "mapreduce", "models", "models.platforms", "report", "pipeline"]
+PACKAGES = ["store", "yarn", "mapreduce", "models", "models.platforms", "models.ranks", "report", "pipeline"]
 PACKAGES += ["pipeline.checks", "pipeline.commands", "pipeline.datasets"]
 
 

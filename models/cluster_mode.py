@@ -24,8 +24,8 @@ import msgspec
 from models import spark_conf
 from models.channel import ALIVE_SECONDS, END, STORE_POLL_SECONDS, Files, Mailbox
 from models.event_mirror import EventMirror
-from models.executor_gpus import script
 from models.protocol import Yarn
+from models.ranks.executor_gpus import script
 from models.run import Event, decode_event, decode_session, encode_session, end_group, serve
 from models.sent_code import own_code, packages, zipped
 from models.spark_home import own_home

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from models.event_log import Application, EventLog
 from models.protocol import Surroundings
+from models.ranks.telling import Listener
 from models.spark_conf import common
 from models.spark_master import ITERATIONS, Master, master
 from models.spec import Resources
-from models.telling import Listener
 from store.errors import TrialError
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from models import executor_gpus
 from models.probes import SESSION
 from models.protocol import Yarn
+from models.ranks import executor_gpus
 from models.spec import Resources
 from yarn.submission import session_tag
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from models import spark_conf
 from models.event_mirror import EventMirror
-from models.executor_gpus import script
 from models.probes import SESSION
 from models.protocol import Surroundings, Yarn
+from models.ranks.executor_gpus import script
 from models.sent_code import own_code
 from models.spark_home import own_home
 from models.spark_master import log4j, submit

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NewType
 import msgspec
 from msgspec import Meta, Struct
 
-from models.balance import WEIGHTS
+from models.ranks.balance import WEIGHTS
 
 LARGEST = 2**31 - 1
 Whole = Annotated[int, Meta(ge=1, le=LARGEST)]

@@ -16,7 +16,7 @@ FILES = sorted(
 WALL = {"time.time", "time.time_ns", "time.clock_gettime", "datetime.now", "datetime.utcnow", "datetime.today"}
 # Who may look at the wall clock, and what for. None of these is a duration of its own.
 MAY = {
-    "models/barrier_stage.py": "looks in Spark's event log for what happened since it began",
+    "models/ranks/barrier_stage.py": "looks in Spark's event log for what happened since it began",
     "models/mllib_exchange.py": "places the fit among the times of Spark's event log",
     "models/platforms/mllib.py": "places the fit among the times of Spark's event log",
     "models/run.py": "notes when a trial began",

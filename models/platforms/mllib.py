@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from models.dataset import Dataset
 from models.event_log import Application
-from models.executor_memory import ExecutorMemory
 from models.mllib_exchange import Exchanges, few
 from models.mllib_fit import Fit, disagreement, ended, epoch_spans, finished_jobs
 from models.networks import Layer, accuracy, flatten, initial_weights, unflatten
 from models.protocol import Epoch, Surroundings, TaintedError
+from models.ranks.executor_memory import ExecutorMemory
 from models.spark_application import SparkApplication
 from models.spec import FULL_BATCH_SOLVERS, TrialSpec
 from store.errors import TrialError, YarnstickError

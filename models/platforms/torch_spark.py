@@ -7,16 +7,16 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any, ClassVar
 
-from models.balance import unfit
-from models.barrier_stage import BarrierStage, ToldByRank
 from models.dataset import Dataset
-from models.executor_gpus import lacking
-from models.executor_memory import ExecutorMemory
 from models.gradient_check import unavailable
 from models.protocol import Epoch, Surroundings
+from models.ranks.balance import unfit
+from models.ranks.barrier_stage import BarrierStage, ToldByRank
+from models.ranks.executor_gpus import lacking
+from models.ranks.executor_memory import ExecutorMemory
+from models.ranks.worker import Clocks, Errand, Told, Train, train_in_step
 from models.spark_application import SparkApplication
 from models.spec import TrialSpec
-from models.worker import Clocks, Errand, Told, Train, train_in_step
 from store.opening import resolved
 
 PYTHON_MIB = 1100  # of Python with torch and pyarrow, without any rows

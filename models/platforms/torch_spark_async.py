@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any, ClassVar
 
-from models.async_worker import Pass, train_ahead
 from models.dataset import Dataset
 from models.platforms.torch_spark import TorchSpark
 from models.protocol import Epoch
+from models.ranks.async_worker import Pass, train_ahead
 from models.spec import TrialSpec
 
 

@@ -20,7 +20,7 @@ from models.spec import Resources
 from store.errors import TrialError
 from tests.models import reference
 from tests.models.made import RESOURCES, packed, spec, surroundings
-from tests.models.test_torch_spark_faults import executors, ranks
+from tests.models.ranks.test_torch_spark_faults import executors, ranks
 from tests.pipeline.place import eventually
 
 pytestmark = pytest.mark.spark

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from models.peak_memory import forget_peak, peak_mib
+from models.ranks.peak_memory import forget_peak, peak_mib
 
 SOME_MIB = 200
 

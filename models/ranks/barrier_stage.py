@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from models.event_log import Application, Failure
-from models.executor_memory import ExecutorMemory
 from models.protocol import TaintedError
+from models.ranks.executor_memory import ExecutorMemory
+from models.ranks.telling import Listener
+from models.ranks.worker import Errand, Told, Train, work
 from models.spark_application import SparkApplication
-from models.telling import Listener
-from models.worker import Errand, Told, Train, work
 from store.errors import TrialError
 
 WAIT_SECONDS = 0.1  # for what ranks tell

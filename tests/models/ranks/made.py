@@ -8,14 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from models.async_worker import Pass, train_ahead
 from models.dataset import Dataset
-from models.meeting import Meeting, Place
 from models.platforms.torch_spark_async import whole_epochs
 from models.protocol import Epoch
+from models.ranks.async_worker import Pass, train_ahead
+from models.ranks.meeting import Meeting, Place
+from models.ranks.telling import Address
+from models.ranks.worker import Errand, Told
 from models.spec import TrialSpec
-from models.telling import Address
-from models.worker import Errand, Told
 
 TOKEN = "a" * 64
 HOST = "127.0.0.1"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from models.executor_memory import ExecutorMemory
 from models.protocol import Yarn
+from models.ranks.executor_memory import ExecutorMemory
 from store.opening import Reach
 from tests.models.made import SPARK, surroundings
 from yarn.shipped import Shipped

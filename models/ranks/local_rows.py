@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from models.balance import Span
+from models.ranks.balance import Span
+from models.ranks.worker import Errand
 from models.rows import Packed, Rows, Streamed
-from models.worker import Errand
 from store.opening import opened
 
 CACHE = Path("packed")  # in a container's own directory

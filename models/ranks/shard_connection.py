@@ -18,9 +18,9 @@ from dataclasses import astuple, dataclass
 import torch
 from torch import Tensor
 
-from models.meeting import PeerError, first_line
-from models.parameter_server import Refused, Shard, Taken
-from models.telling import CONNECT_SECONDS, TOKEN_SECONDS
+from models.ranks.meeting import PeerError, first_line
+from models.ranks.parameter_server import Refused, Shard, Taken
+from models.ranks.telling import CONNECT_SECONDS, TOKEN_SECONDS
 
 GREETING = struct.Struct("<32sq")  # digest of the token, rank
 REQUEST = struct.Struct("<cqqq")  # what, step or epoch, rows, rows of the batch

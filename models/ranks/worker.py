@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from models.dataset import Dataset
-from models.meeting import Meeting, PeerError, Place, skipped
+from models.ranks.meeting import Meeting, PeerError, Place, skipped
+from models.ranks.telling import Address, Teller
 from models.spec import TrialSpec
-from models.telling import Address, Teller
 from store.errors import YarnstickError
 from store.opening import Reach
 
@@ -122,9 +122,9 @@ def work(train: Train, errand: bytes, rows: Iterable[Any]) -> Iterator[Any]:
 def train_in_step(meeting: Meeting, errand: Errand) -> Iterator[Told]:
     import torch
 
-    from models.executor_gpus import device
-    from models.group import Group
-    from models.rank import Rank
+    from models.ranks.executor_gpus import device
+    from models.ranks.group import Group
+    from models.ranks.rank import Rank
 
     torch.set_num_threads(errand.spec.resources.cores or 1)
     own = device(errand.spec.resources, meeting.place.rank)

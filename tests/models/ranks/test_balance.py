@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.balance import moved, spans, unfit, weights
+from models.ranks.balance import moved, spans, unfit, weights
 
 SHARES = st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=8)
 

@@ -12,16 +12,16 @@ from typing import Any
 
 import torch
 
-from models.async_worker import Pass
-from models.balance import spans
-from models.learner import Batch, Learner
-from models.local_rows import LocalRows
-from models.meeting import Place
-from models.parameter_server import FIRST_STEP, Taken
-from models.peak_memory import forget_peak, peak_mib
-from models.shard_connection import Shards
+from models.ranks.async_worker import Pass
+from models.ranks.balance import spans
+from models.ranks.learner import Batch, Learner
+from models.ranks.local_rows import LocalRows
+from models.ranks.meeting import Place
+from models.ranks.parameter_server import FIRST_STEP, Taken
+from models.ranks.peak_memory import forget_peak, peak_mib
+from models.ranks.shard_connection import Shards
+from models.ranks.worker import Errand, Told
 from models.training import Share
-from models.worker import Errand, Told
 
 
 class RankAhead:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.telling import Address, Listener, Teller
+from models.ranks.telling import Address, Listener, Teller
 from tests.pipeline.place import eventually
 
 

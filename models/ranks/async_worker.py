@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from models.meeting import Meeting
-from models.worker import Errand, Told
+from models.ranks.meeting import Meeting
+from models.ranks.worker import Errand, Told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +31,9 @@ class Pass(Told):
 def train_ahead(meeting: Meeting, errand: Errand) -> Iterator[Told]:
     import torch
 
-    from models.learner import Learner
-    from models.rank_ahead import RankAhead
-    from models.shard_rendezvous import meet
+    from models.ranks.learner import Learner
+    from models.ranks.rank_ahead import RankAhead
+    from models.ranks.shard_rendezvous import meet
 
     torch.set_num_threads(errand.spec.resources.cores or 1)
     learner = Learner(errand.spec)

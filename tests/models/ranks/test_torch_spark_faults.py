@@ -17,15 +17,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from models.barrier_stage import BarrierStage
 from models.dataset import Dataset
-from models.executor_memory import ExecutorMemory
 from models.platforms.torch_spark import TorchSpark
 from models.protocol import Epoch, TaintedError
+from models.ranks.barrier_stage import BarrierStage
+from models.ranks.executor_memory import ExecutorMemory
+from models.ranks.telling import Listener
+from models.ranks.worker import Errand, Told, train_in_step
 from models.spark_application import SparkApplication
 from models.spec import Resources
-from models.telling import Listener
-from models.worker import Errand, Told, train_in_step
 from store.errors import TrialError
 from tests.models import reference
 from tests.models.made import COLUMNS, packed, spec, surroundings

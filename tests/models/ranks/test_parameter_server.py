@@ -23,14 +23,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.dataset import Dataset
-from models.meeting import PeerError
-from models.parameter_server import FIRST_STEP, Refused, Shard, Taken, pieces
 from models.platforms.torch_cpu import TorchCpu
-from models.shard_connection import GREETING, REQUEST, STEP, ShardAddress, Shards, ShardServer, as_bytes, digest
+from models.ranks.meeting import PeerError
+from models.ranks.parameter_server import FIRST_STEP, Refused, Shard, Taken, pieces
+from models.ranks.shard_connection import GREETING, REQUEST, STEP, ShardAddress, Shards, ShardServer, as_bytes, digest
 from models.spec import Hyperparameters, Resources, TrialSpec
 from store.errors import TrialError
 from tests.models import made, reference
-from tests.models.ranks import HOST, TOKEN, trained
+from tests.models.ranks.made import HOST, TOKEN, trained
 
 WEIGHTS = torch.arange(10, dtype=torch.float64)
 SGD = Hyperparameters(
@@ -413,8 +413,8 @@ def test_no_bytes_of_a_stranger_reach_a_shard(strange: Served, said: bytes) -> N
 
 SHARD_ALONE = """
 import socket, torch
-from models.parameter_server import Shard
-from models.shard_connection import ShardServer
+from models.ranks.parameter_server import Shard
+from models.ranks.shard_connection import ShardServer
 from models.spec import Hyperparameters
 listener = socket.create_server(("127.0.0.1", 0))
 sgd = Hyperparameters(solver="sgd", learning_rate=0.5, precision="float64", gradient=None, batch_size=4, epochs=1)
@@ -435,7 +435,7 @@ input()
 def test_a_shard_that_stands_still_or_dies_is_given_up(signal_: signal.Signals, why: str) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", SHARD_ALONE],
-        cwd=Path(__file__).parent.parent.parent,
+        cwd=Path(__file__).parent.parent.parent.parent,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch._C._distributed_c10d import PrefixStore, TCPStore
 
-from models.meeting import Meeting, PeerError, first_line, interface
+from models.ranks.meeting import Meeting, PeerError, first_line, interface
 
 RENDEZVOUS_SECONDS = 60.0
 

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 import torch
 
-from models.balance import SPEED, Span, moved, spans, weights
-from models.executor_gpus import wait
-from models.group import Group
-from models.local_rows import LocalRows
 from models.networks import trained_network
-from models.peak_memory import forget_peak, peak_mib
+from models.ranks.balance import SPEED, Span, moved, spans, weights
+from models.ranks.executor_gpus import wait
+from models.ranks.group import Group
+from models.ranks.local_rows import LocalRows
+from models.ranks.peak_memory import forget_peak, peak_mib
+from models.ranks.worker import Clocks, Errand, Told
 from models.training import Done, Share, Training
-from models.worker import Clocks, Errand, Told
 from store.errors import TrialError
 
 WORTH_HIDING = 0.01  # of a gradient's seconds

@@ -11,9 +11,9 @@ import psutil
 import pytest
 import torch
 
-import models.group
-from models.group import Group
-from models.meeting import Announced, Meeting, PeerError, Place, interface, own_address
+import models.ranks.group
+from models.ranks.group import Group
+from models.ranks.meeting import Announced, Meeting, PeerError, Place, interface, own_address
 from store.errors import TrialError
 
 NOWHERE = "203.0.113.7"  # of a range that is for documentation only
@@ -105,7 +105,7 @@ def test_no_way_at_all_is_one_sentence() -> None:
 
 
 def test_a_rendezvous_that_nobody_answers_ends_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(models.group, "RENDEZVOUS_SECONDS", 1.0)
+    monkeypatch.setattr(models.ranks.group, "RENDEZVOUS_SECONDS", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     word = msgspec.json.encode(Announced(0, "127.0.0.1", "127.0.0.1", [port])).decode()
@@ -141,7 +141,7 @@ def test_all_know_of_each_other_where_they_listen() -> None:
 
 
 def test_a_rank_that_cannot_listen_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("models.meeting.own_address", lambda host, *, others: NOWHERE)
+    monkeypatch.setattr("models.ranks.meeting.own_address", lambda host, *, others: NOWHERE)
     stage: Any = Stage("127.0.0.1:1", "127.0.0.1:2")
     with pytest.raises(TrialError, match=r"executor on 127\.0\.0\.1 cannot listen on the address .* lead to it there"):
         Meeting(stage, Place.of(stage), listeners=1).met()

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from models.learner import Learner
-from models.meeting import Meeting
-from models.parameter_server import Shard, pieces
-from models.shard_connection import ShardAddress, Shards, ShardServer
-from models.worker import Errand
+from models.ranks.learner import Learner
+from models.ranks.meeting import Meeting
+from models.ranks.parameter_server import Shard, pieces
+from models.ranks.shard_connection import ShardAddress, Shards, ShardServer
+from models.ranks.worker import Errand
 from store.errors import TrialError
 
 
