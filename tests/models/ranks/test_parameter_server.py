@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import signal
 import socket
 import subprocess
@@ -11,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -444,10 +445,12 @@ def test_a_shard_that_stands_still_or_dies_is_given_up(signal_: signal.Signals, 
             assert process.stdout is not None
             at = ShardAddress(host=HOST, port=int(process.stdout.readline()), node="node0")
             rank = Shards([at], WEIGHTS.clone(), pieces=[(0, 10)], rank=0, node="node0", token=TOKEN, stall_seconds=1)
-            assert stepped(rank, FIRST_STEP, 1.0)
-            process.send_signal(signal_)
-            with pytest.raises(PeerError, match=why):
-                stepped(rank, FIRST_STEP + 1, 1.0)
-            rank.close()
+            with closing(rank):
+                assert stepped(rank, FIRST_STEP, 1.0)
+                process.send_signal(signal_)
+                # Its threads go on for a moment; it is not reaped here.
+                os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+                with pytest.raises(PeerError, match=why):
+                    stepped(rank, FIRST_STEP + 1, 1.0)
         finally:
             process.kill()
