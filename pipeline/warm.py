@@ -54,7 +54,11 @@ def make_archives(cache: Path) -> None:
             # A JVM that was ended before it wrote its archive leaves none; the other one is worth having.
             if (work / f"{kind}.jsa").is_file():
                 os.replace(work / f"{kind}.jsa", made / f"{kind}.jsa")
-        os.rename(made, final)
+        try:
+            os.rename(made, final)
+        except OSError:
+            if not final.is_dir():  # another set-up was first
+                raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
 
