@@ -1,19 +1,25 @@
-"""What the cluster of the environment costs: HDFS against curl, a Spark session's start, the whole chain on YARN.
+"""What the cluster of the environment costs: HDFS against curl, a Spark session's start, the whole chain on YARN,
+and torch on its executors.
 
 Only where one is up: `make cluster-up`, `. build/cluster/env`, then `make bench ARGS=cluster`.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+from bench.executors import EXECUTORS, FLOOR_BOUND, MLLIB_BOUND, ONE_PROCESS_BOUND, PRECISIONS, where_had
 from pipeline.config import read_settings
 from pipeline.opening import open_store
 from store.addresses import place_of
@@ -29,6 +35,19 @@ CHAIN = {
     "profile.quick.trials": "1",
     "noisy_repeats": "0",
     "mapreduce.runner": "hadoop",
+    "spark.master": "yarn",
+}
+# What bench.executors measures of local executors, by a run as users have it.
+TRAINED = {
+    "profile.quick.platforms": "torch-cpu mllib torch-spark",
+    "profile.quick.executors": str(EXECUTORS),
+    "profile.quick.cores": "1",
+    "profile.quick.threads": str(EXECUTORS),
+    "profile.quick.precisions": " ".join(PRECISIONS),
+    "profile.quick.gradients": "manual",
+    "profile.quick.fractions": "1.0",
+    "profile.quick.epochs": "4",
+    "noisy_repeats": "0",
     "spark.master": "yarn",
 }
 # Processes of their own, each with its own memory.
@@ -90,7 +109,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     opened = open_store(read_settings("quick", store=store))
     opened.remove("")
     try:
-        return [*_hdfs(folder, store), *_session(folder, store), *_chain(store)]
+        return [*_hdfs(folder, store), *_session(folder, store), *_chain(store), *_trained(store)]
     finally:
         opened.remove("")
 
@@ -147,20 +166,57 @@ def _session(folder: Path, store: str) -> list[dict[str, Any]]:
 def _chain(store: str) -> list[dict[str, Any]]:
     """From the raw files to the report, both jobs and all trials on YARN."""
     store = f"{store}-chain"
-    command = [sys.executable, "-c", "from pipeline.cli import main; main()", "run", "--store", store]
     opened = open_store(read_settings("quick", store=store))
     opened.remove("")
     began = time.perf_counter()
     for number, (executors, cores) in enumerate(SWEEPS):
-        chosen = CHAIN | {"profile.quick.executors": executors, "profile.quick.cores": cores}
-        settings = [part for key, value in chosen.items() for part in ("--set", f"{key}={value}")]
-        subprocess.run([*command, "--run-id", f"bench-{number}", *settings], cwd=TOP, check=True, stdout=sys.stderr)
+        chosen = {"profile.quick.executors": executors, "profile.quick.cores": cores}
+        _run(store, f"bench-{number}", CHAIN | chosen)
     seconds = time.perf_counter() - began
     opened.remove("")
     return [_row("MNIST, the whole chain on YARN / 10 minutes", seconds, CHAIN_SECONDS, bound=1.0)]
 
 
-def _row(name: str, ours: float, against: float, *, bound: float, seconds: bool = True) -> dict[str, Any]:
+def _trained(store: str) -> Iterator[dict[str, Any]]:
+    """Torch on executors of YARN: against the floor, one process on this machine, and MLlib on equal executors."""
+    store = f"{store}-trained"
+    opened = open_store(read_settings("quick", store=store))
+    opened.remove("")
+    try:
+        _run(store, "bench", TRAINED)
+        records = pl.read_parquet(io.BytesIO(opened.read("runs/bench/report/epochs.parquet")))
+    finally:
+        opened.remove("")
+    lasting = records.filter(~pl.col("warmup"))
+    spark, one, mllib = (lasting.filter(platform=name) for name in ("torch-spark", "torch-cpu", "mllib"))
+    epochs = {}
+    for precision in PRECISIONS:
+        mine, peer = (each.filter(precision=precision) for each in (spark, one))
+        epoch = epochs[precision] = _middle(mine)
+        what = f"on YARN: torch-spark epoch, {precision}, {EXECUTORS} x 1"
+        floor = float(mine["floor_seconds"][0])
+        yield _row(f"{what} / floor", epoch, floor, bound=where_had(precision, FLOOR_BOUND))
+        yield _row(f"{what} / torch-cpu, {EXECUTORS} threads", epoch, _middle(peer), bound=ONE_PROCESS_BOUND)
+    [blas] = set(mllib["blas"].drop_nulls()) or {"unknown"}
+    yield _row(
+        f"on YARN: torch-spark epoch / mllib gd pass ({blas})",
+        epochs["float32"],
+        _middle(mllib),
+        bound=MLLIB_BOUND.get(blas),
+    )
+
+
+def _middle(records: pl.DataFrame) -> float:
+    return statistics.median(records["seconds"].to_list())
+
+
+def _run(store: str, run_id: str, settings: dict[str, str]) -> None:
+    command = [sys.executable, "-c", "from pipeline.cli import main; main()", "run", "--store", store]
+    given = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+    subprocess.run([*command, "--run-id", run_id, *given], cwd=TOP, check=True, stdout=sys.stderr)
+
+
+def _row(name: str, ours: float, against: float, *, bound: float | None, seconds: bool = True) -> dict[str, Any]:
     sides = (ours, against) if seconds else (None, None)
     return {
         "name": name,

@@ -95,6 +95,13 @@ def cpu_name() -> str:
     return f"{name} (family {fields['cpu family']} model {fields['model']})" if "cpu family" in fields else name
 
 
+def multiplies_bfloat16() -> bool:
+    """Whether this processor multiplies matrices in bfloat16 itself; others are slower at it than in float32."""
+    info = Path("/proc/cpuinfo")
+    flags = set(info.read_text(encoding="utf-8", errors="replace").split()) if info.exists() else set[str]()
+    return not flags.isdisjoint(("avx512_bf16", "amx_bf16", "bf16"))
+
+
 @dataclass(frozen=True, slots=True)
 class _Busy:
     at: float

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ from models.probes import (
     cpu_name,
     measure_peaks,
     memory_mib,
+    multiplies_bfloat16,
     peak_key,
     peak_keys,
     product_flops,
@@ -107,3 +109,11 @@ def test_only_what_the_trials_need_is_measured_and_the_baselines_precision_besid
     assert [str(key) for key in peak_keys(specs, precision="float32", cores=2)] == [
         "float32:1", "float32:2", "float64:2",
     ]  # fmt: skip
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="torch tells of x86 processors only")
+def test_who_multiplies_in_bfloat16_is_as_torch_says() -> None:
+    import torch
+
+    told = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    assert multiplies_bfloat16() == told
