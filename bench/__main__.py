@@ -1,7 +1,7 @@
 """`make bench`: ratios of one run, as a table and in build/bench.json.
 
 Exit code 1 when one is over its bound, 3 on a loaded machine. `python -m bench NAME...` runs some of them: training,
-executors, unequal, data, report, replay, memory, quick; and cluster, network and memory-20, by their names only.
+executors, unequal, data, report, replay, memory, quick; and cluster, network, floor and memory-20, by their names only.
 """
 
 from __future__ import annotations
@@ -20,6 +20,13 @@ from bench import data, executors, memory, network, on_cluster, quick, replay, r
 from bench.load import DAEMONS_SHARE, QUIET_SHARE, LoadedError, Part, check_quiet, watched
 from models.probes import OtherLoad
 
+
+def _floor(folder: Path) -> list[dict[str, Any]]:
+    from bench import floor  # and with it torch, which others' memory is measured without
+
+    return floor.rows(folder)
+
+
 PARTS: dict[str, Part] = {
     "training": watched(training.rows, "training"),
     "executors": executors.rows,
@@ -30,10 +37,11 @@ PARTS: dict[str, Part] = {
     "memory": memory.of(6),
     "quick": quick.rows,
 }
-# On a cluster that is up; as root; and what needs much room.
+# On a cluster that is up; as root; what tells why and has no bound; and what needs much room.
 BY_NAME_ONLY: dict[str, Part] = {
     "cluster": on_cluster.rows,
     "network": watched(network.rows, "network"),
+    "floor": watched(_floor, "floor"),
     "memory-20": memory.of(20),
 }
 OUTPUT = Path(__file__).parent.parent / "build" / "bench.json"
