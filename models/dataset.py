@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,8 @@ from store.protocol import Store
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    Chosen = range | NDArray[np.int64]  # numbers of rows, ascending: of a whole span nobody writes down all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,7 @@ class Dataset:
     train_rows: int
     test_rows: int
     split_seed: int
+    train_part_rows: tuple[int, ...] = ()  # of each part of train; empty where they were not counted
 
     @property
     def row_bytes(self) -> int:
@@ -56,16 +59,14 @@ class Dataset:
 
     def read_train(self, fraction: float) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
         """Features as they are packed, and labels, of a fraction."""
-        return self._gather(self.train, self.chosen(fraction))
+        return self.read_span(fraction, 0, self.rows(fraction))
 
     def read_test(self) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
-        import numpy as np
-
-        return self._gather(self.test, np.arange(self.test_rows))
+        return self.read_test_span(0, self.test_rows)
 
     def read_span(self, fraction: float, start: int, stop: int) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
         """Rows start..stop of a fraction: a worker's share. Reads only the row groups that it needs."""
-        return self._gather(self.train, self.chosen(fraction)[start:stop])
+        return self._gather(self.train, self._span(fraction, start, stop))
 
     def stream(
         self, fraction: float | None, start: int, stop: int, *, verified: bool = False
@@ -75,26 +76,43 @@ class Dataset:
         They are Arrow's own memory, not to be written to. Where the checksums of the pages were verified before, by an
         earlier pass, that is spared: it takes longer than the rest of reading.
         """
-        import numpy as np
-
-        paths, chosen = (self.test, np.arange(start, stop)) if fraction is None else (self.train, self.chosen(fraction))
-        chosen = chosen if fraction is None else chosen[start:stop]
+        paths = self.test if fraction is None else self.train
+        chosen = range(start, stop) if fraction is None else self._span(fraction, start, stop)
         for first, block, labels in self._blocks(paths, chosen, mapped=False, verified=verified):
             _, own = _chosen_of(chosen, first, len(block))
             yield block[own], labels[own]
 
     def read_test_span(self, start: int, stop: int) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
-        import numpy as np
-
-        return self._gather(self.test, np.arange(start, stop))
+        return self._gather(self.test, range(start, stop))
 
     def local_to(self, store: Store, slug: str) -> Dataset:
         """The same data under the paths that it gets on this machine, where it may have to be fetched first."""
+        train, test = range(len(self.train)), range(len(self.test))
+        return self._located(store, slug, train=train, test=test)
 
-        def local(split: str, paths: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(str(store.local(f"data/{slug}/packed/{split}/{Path(path).name}")) for path in paths)
+    def span_local_to(self, store: Store, slug: str, fraction: float | None, start: int, stop: int) -> Dataset:
+        """The same for what is needed to read these rows, of test where there is no fraction."""
+        if fraction is None:
+            return self._located(store, slug, test=range(len(self.test)))
+        chosen, first, wanted = self._span(fraction, start, stop), 0, []
+        for number, rows in enumerate(self.train_part_rows):
+            low, high = _between(chosen, first, rows)
+            if low < high:
+                wanted.append(number)
+            first += rows
+        return self._located(store, slug, train=wanted if self.train_part_rows else range(len(self.train)))
 
-        return replace(self, train=local("train", self.train), test=local("test", self.test))
+    def _located(self, store: Store, slug: str, *, train: Sequence[int] = (), test: Sequence[int] = ()) -> Dataset:
+        def local(split: str, paths: tuple[str, ...], wanted: Sequence[int]) -> tuple[str, ...]:
+            found = list(paths)
+            for number in wanted:
+                found[number] = str(store.local(f"data/{slug}/packed/{split}/{Path(paths[number]).name}"))
+            return tuple(found)
+
+        return replace(self, train=local("train", self.train, train), test=local("test", self.test, test))
+
+    def _span(self, fraction: float, start: int, stop: int) -> Chosen:
+        return range(start, stop) if fraction == 1.0 else self.chosen(fraction)[start:stop]
 
     def values(self, features: NDArray[np.generic], dtype: str) -> NDArray[np.floating]:
         """The normalized values of packed features, at the precision asked for."""
@@ -107,7 +125,7 @@ class Dataset:
         return values
 
     def _gather(
-        self, paths: tuple[str, ...], chosen: NDArray[np.int64]
+        self, paths: tuple[str, ...], chosen: Chosen
     ) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
         import numpy as np
 
@@ -120,7 +138,7 @@ class Dataset:
         return features, labels
 
     def _blocks(
-        self, paths: tuple[str, ...], chosen: NDArray[np.int64], *, mapped: bool = True, verified: bool = False
+        self, paths: tuple[str, ...], chosen: Chosen, *, mapped: bool = True, verified: bool = False
     ) -> Iterator[tuple[int, NDArray[np.generic], NDArray[np.int64]]]:
         """Row groups that hold a chosen row, with the number of their first row."""
         import numpy as np
@@ -128,13 +146,16 @@ class Dataset:
         import pyarrow.parquet as pq
 
         first = 0
-        for path in paths:
+        counts = self.train_part_rows if paths is self.train and self.train_part_rows else (None,) * len(paths)
+        for path, count in zip(paths, counts, strict=True):
+            if count is not None and not _has(chosen, first, count):  # and it need not be here
+                first += count
+                continue
             try:
                 with pq.ParquetFile(path, memory_map=mapped, page_checksum_verification=not verified) as file:
                     for group in range(file.num_row_groups):
                         rows = file.metadata.row_group(group).num_rows
-                        low, high = np.searchsorted(chosen, (first, first + rows))
-                        if low < high:
+                        if _has(chosen, first, rows):
                             table = file.read_row_group(group, use_threads=False).combine_chunks()
                             packed = table["features"].chunk(0)
                             width = packed.type.byte_width
@@ -149,11 +170,25 @@ class Dataset:
                 raise DataError(f"{path} is damaged ({reason}); remove its directory and run again") from None
 
 
-def _chosen_of(chosen: NDArray[np.int64], first: int, rows: int) -> tuple[slice, slice | NDArray[np.int64]]:
-    """Where those of a row group stand among the chosen, and which of the group they are: a slice copies nothing."""
-    import numpy as np
+def _between(chosen: Chosen, first: int, rows: int) -> tuple[int, int]:
+    """Where those of some rows stand among the chosen."""
+    if isinstance(chosen, range):
+        low, high = (min(max(row - chosen.start, 0), len(chosen)) for row in (first, first + rows))
+        return low, high
+    low, high = chosen.searchsorted((first, first + rows))
+    return int(low), int(high)
 
-    low, high = (int(each) for each in np.searchsorted(chosen, (first, first + rows)))
+
+def _has(chosen: Chosen, first: int, rows: int) -> bool:
+    low, high = _between(chosen, first, rows)
+    return low < high
+
+
+def _chosen_of(chosen: Chosen, first: int, rows: int) -> tuple[slice, slice | NDArray[np.int64]]:
+    """Where those of a row group stand among the chosen, and which of the group they are: a slice copies nothing."""
+    low, high = _between(chosen, first, rows)
+    if isinstance(chosen, range):
+        return slice(low, high), slice(chosen.start + low - first, chosen.start + high - first)
     own = chosen[low:high] - first
     is_span = own[-1] - own[0] == high - low - 1
     return slice(low, high), slice(int(own[0]), int(own[-1]) + 1) if is_span else own

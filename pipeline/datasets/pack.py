@@ -93,6 +93,7 @@ def open_dataset(store: Store, slug: str, name: str) -> Dataset:
         train_rows=manifests["train"].rows,
         test_rows=manifests["test"].rows,
         split_seed=facts["split_seed"],
+        train_part_rows=tuple(part.rows for part in manifests["train"].parts),
     )
 
 
