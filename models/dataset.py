@@ -124,9 +124,7 @@ class Dataset:
             values /= np.asarray(self.divisor, dtype)
         return values
 
-    def _gather(
-        self, paths: tuple[str, ...], chosen: Chosen
-    ) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
+    def _gather(self, paths: tuple[str, ...], chosen: Chosen) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
         import numpy as np
 
         features = np.empty((len(chosen), self.columns), self.dtype)

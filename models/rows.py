@@ -87,13 +87,22 @@ class Packed:
 class Streamed:
     """Rows that memory does not hold: read anew for every pass, some row groups ahead."""
 
-    def __init__(self, data: Dataset, fraction: float | None, span: tuple[int, int], *, dtype: torch.dtype) -> None:
+    def __init__(
+        self,
+        data: Dataset,
+        fraction: float | None,
+        span: tuple[int, int],
+        *,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
         """Of train, or of test where there is no fraction."""
         self.dtype = dtype
         self._data = data
         self._fraction = fraction
         self._span = span
-        self._unpacked = _Unpacked(data, dtype=dtype, device=torch.device("cpu"))
+        self._unpacked = _Unpacked(data, dtype=dtype, device=device)
+        self._device = device
         self._verified = False  # by a whole pass
 
     def __len__(self) -> int:
@@ -104,7 +113,7 @@ class Streamed:
             with warnings.catch_warnings(action="ignore", category=UserWarning):  # of memory that nobody writes to
                 group = torch.from_numpy(features).split(CHUNK_ROWS), torch.from_numpy(labels).split(CHUNK_ROWS)
             for some, known in zip(*group, strict=True):
-                yield self._unpacked.values(some), known
+                yield self._unpacked.values(some), known.to(self._device)
         self._verified = True
 
     def batch(self, which: Tensor) -> Iterator[Chunk]:

@@ -11,6 +11,7 @@ from yarn.submission import session_tag
 # One BLAS thread a task slot: a multithreaded BLAS would make the sweep of cores a lie.
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 LEAST_OVERHEAD_MIB, OVERHEAD_SHARE = 384, 0.1  # Spark's own
+BARRIER_SECONDS = 300
 CONTAINERS = ("spark.yarn.appMasterEnv", "spark.executorEnv")
 
 
@@ -31,6 +32,8 @@ def common(resources: Resources) -> dict[str, str]:
         # A barrier stage without enough slots would be tried again for ten minutes.
         "spark.scheduler.barrier.maxConcurrentTasksCheck.interval": "1s",
         "spark.scheduler.barrier.maxConcurrentTasksCheck.maxFailures": "3",
+        # For ever, as shipped: a task that stands still before all have met would hold the others.
+        "spark.barrier.sync.timeout": f"{BARRIER_SECONDS}s",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         **{f"spark.executorEnv.{name}": value for name, value in ONE_THREAD.items()},

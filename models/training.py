@@ -11,6 +11,7 @@ from typing import Protocol
 
 import torch
 
+from models.device import wait
 from models.gradients import Forward, blocks, gradient
 from models.optimizers import Optimizer, l_bfgs, optimizer
 from models.rows import CHUNK_ROWS, Chunk, Rows
@@ -109,8 +110,11 @@ class Training:
         rows = len(self._rows)
         batch = min(self._batch_size or rows, rows)
         sizes = {chunk for size in (batch, rows % batch) for chunk in (min(CHUNK_ROWS, size), size % CHUNK_ROWS)}
+        weights = self._cast()
         for size in sizes - {0}:
-            self._gradient(self._rows.batch(torch.arange(size)), size, size)
+            for some, known in self._rows.batch(torch.arange(size, device=self._sum.device)):
+                self._gradients.add(weights, some, known, sums=self._parts)
+        self._sum.zero_()
 
     def epoch(self) -> Done:
         if isinstance(self._optimizer, torch.optim.LBFGS):
@@ -126,17 +130,20 @@ class Training:
         self._rows, self._share = rows, share
 
     def probe_seconds(self) -> float:
-        """That the gradient of all own rows takes, judged by the first of them; changes nothing."""
-        chunks = list(itertools.islice(self._rows.chunks(), 1))
-        weights, rows = self._cast(), sum(len(known) for _, known in chunks)
-        took = []
+        """That the gradient of all own rows takes, judged by a chunk of them; changes nothing."""
+        chunk = None
+        for chunk in itertools.islice(self._rows.chunks(), 2):  # noqa: B007 the first may be a small rest
+            pass
+        if chunk is None:
+            return 0.0
+        (some, known), weights, took = chunk, self._cast(), []
         for _ in range(PROBES):
             began = time.perf_counter()
-            for some, known in chunks:
-                self._gradients.add(weights, some, known, sums=self._parts)
+            self._gradients.add(weights, some, known, sums=self._parts)
+            wait(self._sum.device)
             took.append(time.perf_counter() - began)
         self._sum.zero_()
-        return statistics.median(took[1:]) * len(self._rows) / max(rows, 1)
+        return statistics.median(took[1:]) * len(self._rows) / len(known)
 
     def exchange_seconds(self) -> float:
         """That a sum with the others takes: the median of some. Leaves no trace."""
@@ -144,6 +151,7 @@ class Training:
         for _ in range(EXCHANGES):
             before = time.perf_counter()
             self._together.sum(self._sum)
+            wait(self._sum.device)
             took.append(time.perf_counter() - before)
         self._sum.zero_()
         return statistics.median(took)

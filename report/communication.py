@@ -34,8 +34,15 @@ def exchange_seconds(row: Row) -> float | None:
     """Of all sums in an epoch, or in a pass where passes are ranked: a batch has one, and so has each pass."""
     if row["exchange_seconds"] is None or row["mean_seconds"] is None:
         return None
-    sums = max(row["passes_per_epoch"] or 1.0, row["updates_per_epoch"] or 1.0)
-    return float(row["exchange_seconds"] * sums * row["rank_by"] / row["mean_seconds"])
+    return float(row["exchange_seconds"] * _sums(row) * row["rank_by"] / row["mean_seconds"])
+
+
+def _sums(row: Row) -> float:
+    """In an epoch. Who does not wait for others updates once for each part of a batch, and all parts go out at once."""
+    passes = float(row["passes_per_epoch"] or 1.0)
+    if row["batch_size"] is None or row["rows"] is None:
+        return passes
+    return max(passes, float(-(-row["rows"] // row["batch_size"])))
 
 
 def share(row: Row) -> float | None:

@@ -14,7 +14,6 @@ from models.spec import TrialSpec
 
 if TYPE_CHECKING:
     import numpy as np
-    import torch
     from numpy.typing import NDArray
 
     from models.rows import Values
@@ -33,14 +32,13 @@ class TorchCpu:
         self._surroundings = surroundings
 
     def unavailable(self, spec: TrialSpec) -> str | None:
-        if spec.network.source is not None and spec.hyperparameters.gradient == "compile":
-            return f"torch.compile is tried with an mlp only; gradients = autograd takes {spec.network.name} too"
         return unavailable(spec.hyperparameters.gradient, spec.network)
 
     def train(self, spec: TrialSpec, data: Dataset) -> Iterator[Epoch]:
         startup_seconds = self._start()
         import torch
 
+        from models.device import wait
         from models.training import Training
 
         if spec.resources.threads is not None:
@@ -48,7 +46,7 @@ class TorchCpu:
         device = torch.device(spec.resources.device)
         began = time.perf_counter()
         rows = self._load(data, data.read_train(spec.data_fraction), spec)
-        self._wait(device)
+        wait(device)
         load_seconds = time.perf_counter() - began
         test_rows = self._load(data, data.read_test(), spec)
         parameters, forward = trained_network(spec, device)
@@ -65,10 +63,10 @@ class TorchCpu:
             training.prepare()
             startup_seconds += time.perf_counter() - began
         for epoch in range(1, spec.hyperparameters.epochs + 1):
-            self._wait(device)
+            wait(device)
             began, cpu = time.perf_counter(), time.process_time()
             done = training.epoch()
-            self._wait(device)
+            wait(device)
             seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu
             last = epoch == spec.hyperparameters.epochs
             yield Epoch(
@@ -110,9 +108,6 @@ class TorchCpu:
         values = torch.from_numpy(data.values(features, exact))
         device = torch.device(spec.resources.device)
         return Values(values.to(device, getattr(torch, precision)), torch.from_numpy(labels).to(device))
-
-    def _wait(self, device: torch.device) -> None:
-        """Until the device has done what it was given: before the clock is read."""
 
     def _blas(self) -> str:
         import torch

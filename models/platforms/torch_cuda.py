@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from models.dataset import Dataset
 from models.platforms.torch_cpu import TorchCpu
 from models.protocol import Epoch
 from models.spec import TrialSpec
 from store.errors import TrialError
-
-if TYPE_CHECKING:
-    import torch
 
 
 class TorchCuda(TorchCpu):
@@ -36,11 +33,6 @@ class TorchCuda(TorchCpu):
                 f"the GPU's memory does not hold {data.rows(spec.data_fraction)} rows with batch_size="
                 f"{batch or 'full'}; lower the profile's fractions or batch_sizes"
             ) from None
-
-    def _wait(self, device: torch.device) -> None:
-        import torch
-
-        torch.cuda.synchronize(device)
 
     def _blas(self) -> str:
         import torch

@@ -42,6 +42,11 @@ class TorchSpark:
             return "deploy mode cluster needs YARN, and yarnstick.spark.master is not yarn"
         if why := unfit(spec.resources.balance, spec.resources.executors or 1):
             return why
+        if spec.hyperparameters.gradient == "compile" and spec.hyperparameters.batch_size is not None:
+            return (
+                "torch.compile makes a program for each number of rows, and of every mini-batch an executor has "
+                "another number; gradients = autograd or manual, or batch_sizes = full"
+            )
         return lacking(spec.resources, self._surroundings) or unavailable(spec.hyperparameters.gradient, spec.network)
 
     def train(self, spec: TrialSpec, data: Dataset) -> Iterator[Epoch]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from models.protocol import Surroundings
 from models.spec import Resources
@@ -63,11 +63,3 @@ def device(resources: Resources, rank: int) -> torch.device:
     found = torch.device("cuda", rank % max(1, torch.cuda.device_count()))
     torch.cuda.set_device(found)
     return found
-
-
-def wait(found: Any) -> None:
-    """Until the device has done what it was given: before a clock is read."""
-    import torch
-
-    if found.type == "cuda":
-        torch.cuda.synchronize(found)

@@ -14,6 +14,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch._C._distributed_c10d import PrefixStore, TCPStore
 
+from models.device import wait
 from models.ranks.meeting import Meeting, PeerError, first_line, interface
 
 RENDEZVOUS_SECONDS = 60.0
@@ -47,7 +48,7 @@ class Group:
 
     def start(self, part: Tensor) -> None:
         if self.size > 1:
-            with self._clocked():
+            with self._clocked(waits=False):
                 self._started.append(dist.all_reduce(part, async_op=True))
 
     def finish(self) -> None:
@@ -68,10 +69,15 @@ class Group:
         gradient.copy_(half[: len(gradient)])
 
     @contextmanager
-    def _clocked(self) -> Iterator[None]:
+    def _clocked(self, *, waits: bool = True) -> Iterator[None]:
+        """Until a GPU has summed, after it has found what is to be summed; who goes on meanwhile waits for neither."""
+        if waits:
+            wait(self._device)
         began = time.perf_counter()
         try:
             yield
+            if waits:
+                wait(self._device)
         except RuntimeError as error:
             raise self._lost(error) from None
         self.seconds += time.perf_counter() - began

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import torch
 
+from models.device import wait
 from models.networks import trained_network
 from models.ranks.balance import SPEED, Span, moved, spans, weights
-from models.ranks.executor_gpus import wait
 from models.ranks.group import Group
 from models.ranks.local_rows import LocalRows
 from models.ranks.peak_memory import forget_peak, peak_mib
@@ -34,7 +34,7 @@ class Rank:
         self._rows = self._local.count
         self._spans = spans(self._rows, weights(spec.resources.balance, group.size))
         tested = spans(self._local.data.test_rows, [1.0] * group.size)[group.rank]
-        self._local.hold(self._own, tested)
+        self._local.hold(self._own, tested, moves=self._balances)
         self._train = self._local.train(self._own)
         self._load_seconds = time.perf_counter() - began
         self._test = self._local.test(tested)
@@ -55,6 +55,8 @@ class Rank:
         if self._balances:
             self._balance(self._training.probe_seconds())
         self._load_seconds += time.perf_counter() - began
+        if self._spec.hyperparameters.gradient == "compile":
+            self._training.prepare()
         exchange = self._training.exchange_seconds() if self._group.size > 1 else None
         self._training.overlaps = exchange is not None and self._hides(exchange)
         yield self._ready(exchange)

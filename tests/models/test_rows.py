@@ -17,6 +17,7 @@ from store.errors import DataError, TrialError
 from tests.models.made import packed
 
 SPAN = (30, 370)
+CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def kept(kind: str, data: Dataset, dtype: torch.dtype, fraction: float = 1.0) -> Rows:
     if kind == "streamed":
-        return Streamed(data, fraction, SPAN, dtype=dtype)
+        return Streamed(data, fraction, SPAN, dtype=dtype, device=CPU)
     features, labels = data.read_span(fraction, *SPAN)
     if kind == "packed":
         return Packed(torch.from_numpy(features), torch.from_numpy(labels), data, dtype=dtype)
@@ -82,7 +83,7 @@ def test_rows_that_stream_have_no_mini_batches(data: Dataset) -> None:
 
 
 def test_test_rows_stream_too(data: Dataset) -> None:
-    rows = Streamed(data, None, (0, data.test_rows), dtype=torch.float32)
+    rows = Streamed(data, None, (0, data.test_rows), dtype=torch.float32, device=CPU)
     _, labels = together(rows)
     assert np.array_equal(labels.numpy(), data.read_test()[1])
 

@@ -33,6 +33,10 @@ def test_an_epoch_has_an_exchange_for_each_batch_and_for_each_pass() -> None:
     batches = torch_spark(2, 1, 1.0, solver="sgd", batch_size=150)
     (row,) = comparison(outcomes([batches], noise=0.0)).ran
     assert communication.exchange_seconds(row) == pytest.approx(100 * 0.003)
+    ahead = replace(batches, platform="torch-spark-async", staleness=2)
+    (row,) = comparison(outcomes([replace(ahead, updates=1)], noise=0.0)).ran
+    twice = row | {"updates_per_epoch": 200}
+    assert communication.exchange_seconds(twice) == pytest.approx(100 * 0.003), "two executors' parts go out at once"
     fits = [replace(mllib(2, 1, 6.0, exchange_seconds=0.2), passes=passes) for passes in (2, 3)]
     rows = comparison(outcomes([fits[0], replace(fits[1], cores=2)], noise=0.0)).ran
     assert {row["by_pass"] for row in rows} == {True}

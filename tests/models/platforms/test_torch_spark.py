@@ -52,6 +52,14 @@ def test_every_precision_and_gradient(trainer: TorchSpark, data: Dataset, precis
     train(trainer, data, precision=precision, gradient=gradient)
 
 
+def test_a_seed_is_one_training_to_the_last_digit(trainer: TorchSpark, data: Dataset) -> None:
+    how = {"solver": "momentum", "learning_rate": 0.1, "batch_size": 64, "epochs": 3}
+    first, again = (train(trainer, data, **how) for _ in range(2))
+    assert [(each.loss, each.test_accuracy) for each in first] == [(each.loss, each.test_accuracy) for each in again]
+    other = train(trainer, data, seed=12, **how)
+    assert [each.loss for each in other] != [each.loss for each in first]
+
+
 def test_the_ledger_is_the_seconds(trainer: TorchSpark, data: Dataset) -> None:
     for epoch in train(trainer, data):
         assert sum(epoch.ledger.values()) == pytest.approx(epoch.seconds)
@@ -71,6 +79,14 @@ def test_mini_batches_are_those_of_one_process(trainer: TorchSpark, data: Datase
     ours = train(trainer, data, **how)
     assert [each.loss for each in ours] == pytest.approx([each.loss for each in alone], rel=1e-9)
     assert [each.test_accuracy for each in ours] == [each.test_accuracy for each in alone]
+
+
+def test_a_compiled_gradient_is_for_the_full_batch(trainer: TorchSpark, data: Dataset) -> None:
+    epochs = train(trainer, data, gradient="compile")
+    assert epochs[0].seconds < 20 * epochs[-1].seconds + 1, "compiled before the clock"
+    why = trainer.unavailable(spec("torch-spark", gradient="compile", solver="sgd", batch_size=64))
+    assert why is not None
+    assert why.startswith("torch.compile makes a program for each number of rows")
 
 
 def test_rows_that_memory_does_not_hold_stream(folder: Path, trainer: TorchSpark, data: Dataset) -> None:

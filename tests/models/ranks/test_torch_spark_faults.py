@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -20,8 +21,9 @@ import pytest
 from models.dataset import Dataset
 from models.platforms.torch_spark import TorchSpark
 from models.protocol import Epoch, TaintedError
-from models.ranks.barrier_stage import BarrierStage
+from models.ranks.barrier_stage import LOSS_SECONDS, BarrierStage
 from models.ranks.executor_memory import ExecutorMemory
+from models.ranks.group import RENDEZVOUS_SECONDS
 from models.ranks.telling import Listener
 from models.ranks.worker import Errand, Told, train_in_step
 from models.spark_application import SparkApplication
@@ -37,6 +39,7 @@ pytestmark = pytest.mark.spark
 ALONE = Resources(executors=1, cores=1, memory_mib=1024, deploy_mode="client")
 ENDLESS = 1_000_000
 STALL_SECONDS = 3.0
+ENDS_SECONDS = RENDEZVOUS_SECONDS + LOSS_SECONDS + 60.0  # the deadlines, and a slow machine's training before them
 # What a port scanner, a browser, another gloo and a broken client might send.
 GARBAGE = (
     b"GET / HTTP/1.1\r\n\r\n",
@@ -210,8 +213,18 @@ def test_strangers_on_every_port_change_no_number(folder: Path, data: Dataset) -
     trial = spec("torch-spark", epochs=100)
     SparkApplication.shared(trial.resources, surroundings(folder))
     epochs: list[Epoch] = []
-    with Strangers() as strangers, suppress(TrialError, TaintedError):
-        epochs.extend(trainer.train(trial, data))
+    why = None
+    began = time.monotonic()
+    with Strangers() as strangers:
+        try:
+            epochs.extend(trainer.train(trial, data))
+        except (TrialError, TaintedError) as error:
+            why = str(error)
+    if why is None:
+        assert len(epochs) == trial.hyperparameters.epochs
+    else:
+        assert "\n" not in why
+        assert time.monotonic() - began < ENDS_SECONDS
     losses = [epoch.loss for epoch in epochs]
     assert losses == pytest.approx(reference.losses(trial, data)[: len(losses)], rel=1e-5)
     assert len(strangers.ports) >= 4, "the driver's, the rendezvous and two of gloo"
