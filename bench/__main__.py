@@ -40,7 +40,7 @@ PARTS: dict[str, Part] = {
 # On a cluster that is up; as root; what tells why and has no bound; and what needs much room.
 BY_NAME_ONLY: dict[str, Part] = {
     "cluster": on_cluster.rows,
-    "network": watched(network.rows, "network"),
+    "network": network.rows,
     "floor": watched(_floor, "floor"),
     "memory-20": memory.of(20),
 }

@@ -66,24 +66,43 @@ def _rows(data: Dataset, spark: Platform, mllib: Platform, one: Platform) -> Ite
         epoch = _median(ours[precision])
         what = f"torch-spark epoch, {precision}, {EXECUTORS} x 1"
         yield _row(f"{what} / floor", epoch, min(floors[precision]), where_had(precision, FLOOR_BOUND))
-        yield _row(f"{what} / torch-cpu, {EXECUTORS} threads", epoch, _median(ones[precision]), ONE_PROCESS_BOUND)
+        yield _row(
+            f"{what} / torch-cpu, {EXECUTORS} threads",
+            epoch,
+            _median(ones[precision]),
+            where_had(precision, ONE_PROCESS_BOUND),
+        )
     epoch, halved = (_median(ours[precision]) for precision in PRECISIONS)
     blas = str(passes[0].blas)
     yield _row(f"torch-spark epoch / mllib gd pass ({blas})", epoch, _median(passes), MLLIB_BOUND.get(blas))
     bound = where_had("bfloat16", HALVED_BOUND)
     yield _row("torch-spark bfloat16 epoch / its float32 epoch", halved, epoch, bound)
-    peak = max(each.peak_memory_mib or 0.0 for each in ours["float32"])
+    peak = max(measured(each.peak_memory_mib) for each in ours["float32"])
+    yield memory_row("torch-spark", peak)
+    exchange = statistics.median(measured(each.exchange_seconds) for each in ours["float32"])
+    yield exchange_row("sum", exchange)
+
+
+def memory_row(what: str, peak_mib: float) -> dict[str, Any]:
     share_mib = ROWS * NETWORK.inputs / EXECUTORS / 2**20
-    yield {
-        "name": f"torch-spark worker's memory, {peak:.0f} MiB / {MEMORY_SHARES} shares + {MEMORY_MIB} MB",
-        "ratio": peak * 2**20 / (MEMORY_SHARES * share_mib * 2**20 + MEMORY_MIB * 1e6),
+    return {
+        "name": f"{what} worker's memory, {peak_mib:.0f} MiB / {MEMORY_SHARES} shares + {MEMORY_MIB} MB",
+        "ratio": peak_mib * 2**20 / (MEMORY_SHARES * share_mib * 2**20 + MEMORY_MIB * 1e6),
         "bound": 1.0,
         "unit_seconds": None,
         "against_seconds": None,
     }
-    exchange = min(each.exchange_seconds or 0.0 for each in ours["float32"])
+
+
+def exchange_row(what: str, seconds: float) -> dict[str, Any]:
     size = 4 * (NETWORK.parameters or 0)
-    yield _row(f"sum of a gradient of {size / 1e6:.1f} MB / sockets", exchange, _raw_exchange(size), EXCHANGE_BOUND)
+    return _row(f"{what} of a gradient of {size / 1e6:.1f} MB / sockets", seconds, _raw_exchange(size), EXCHANGE_BOUND)
+
+
+def measured(value: float | None) -> float:
+    if value is None:
+        raise RuntimeError("nothing was measured")
+    return value
 
 
 def where_had(precision: str, bound: float) -> float | None:

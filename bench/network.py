@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.executors import EXECUTORS, ON_SPARK
+from bench.load import check_quiet
 from bench.training import NETWORK
 from cluster.network import Network, why_not
 from cluster.spark_standalone import SparkStandalone
@@ -36,6 +37,7 @@ class Trained:
     halved: float  # an epoch whose gradients go in bfloat16
     mllib: float  # a gd pass on the same executors
     one_thread: float  # an epoch of torch-cpu on the driver, in alternation
+    other_load: float  # cores that others used meanwhile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +79,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
             network.limit(megabits)
             summed[name] = _summed(network)
             trained[name] = _trained(network, folder / f"trained-{number}", spark.url)
+            check_quiet(trained[name].other_load, f"while nodes trained with {name}")
     for line in _predictions(trained, summed):
         print(line)
     return [row for name in LINKS for row in _ratios(name, trained[name], summed[name])]

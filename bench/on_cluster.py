@@ -19,7 +19,18 @@ from typing import Any
 
 import polars as pl
 
-from bench.executors import EXECUTORS, FLOOR_BOUND, MLLIB_BOUND, ONE_PROCESS_BOUND, PRECISIONS, where_had
+from bench.executors import (
+    EXECUTORS,
+    FLOOR_BOUND,
+    HALVED_BOUND,
+    MLLIB_BOUND,
+    ONE_PROCESS_BOUND,
+    PRECISIONS,
+    exchange_row,
+    memory_row,
+    where_had,
+)
+from bench.load import DAEMONS_SHARE, check_quiet
 from pipeline.config import read_settings
 from pipeline.opening import open_store
 from store.addresses import place_of
@@ -187,6 +198,7 @@ def _trained(store: str) -> Iterator[dict[str, Any]]:
         records = pl.read_parquet(io.BytesIO(opened.read("runs/bench/report/epochs.parquet")))
     finally:
         opened.remove("")
+    check_quiet(records["other_load"].mean(), "while YARN trained", share=DAEMONS_SHARE)
     lasting = records.filter(~pl.col("warmup"))
     spark, one, mllib = (lasting.filter(platform=name) for name in ("torch-spark", "torch-cpu", "mllib"))
     epochs = {}
@@ -196,14 +208,26 @@ def _trained(store: str) -> Iterator[dict[str, Any]]:
         what = f"on YARN: torch-spark epoch, {precision}, {EXECUTORS} x 1"
         floor = float(mine["floor_seconds"][0])
         yield _row(f"{what} / floor", epoch, floor, bound=where_had(precision, FLOOR_BOUND))
-        yield _row(f"{what} / torch-cpu, {EXECUTORS} threads", epoch, _middle(peer), bound=ONE_PROCESS_BOUND)
-    [blas] = set(mllib["blas"].drop_nulls()) or {"unknown"}
+        yield _row(
+            f"{what} / torch-cpu, {EXECUTORS} threads",
+            epoch,
+            _middle(peer),
+            bound=where_had(precision, ONE_PROCESS_BOUND),
+        )
+    blas = " and ".join(sorted(set(mllib["blas"].drop_nulls())))
     yield _row(
         f"on YARN: torch-spark epoch / mllib gd pass ({blas})",
         epochs["float32"],
         _middle(mllib),
         bound=MLLIB_BOUND.get(blas),
     )
+    bound = where_had("bfloat16", HALVED_BOUND)
+    what = "on YARN: torch-spark bfloat16 epoch / its float32 epoch"
+    yield _row(what, epochs["bfloat16"], epochs["float32"], bound=bound)
+    single = spark.filter(precision="float32")
+    yield memory_row("on YARN: torch-spark", single["peak_memory_mib"].max())
+    exchange = statistics.median(single["exchange_seconds"].to_list())
+    yield exchange_row("on YARN: sum", exchange)
 
 
 def _middle(records: pl.DataFrame) -> float:

@@ -16,6 +16,7 @@ from bench.training import NETWORK
 from models.platforms.mllib import MLlib
 from models.platforms.torch_cpu import TorchCpu
 from models.platforms.torch_spark import TorchSpark
+from models.probes import OtherLoad
 from models.protocol import Epoch, Platform, Surroundings
 from models.spec import Resources, TrialSpec
 
@@ -39,13 +40,17 @@ def train(folder: Path, url: str) -> dict[str, float]:
         "mllib": (mllib, descent("mllib", replace(ON_SPARK, partitions=EXECUTORS), "float64")),
     }
     epochs: dict[str, list[Epoch]] = {name: [] for name in trials}
+    # The nodes' processes are children of who started us; when they end, their time is nobody's.
+    load = OtherLoad(os.getppid())
     try:
         for _ in range(ROUNDS):
             for name, (platform, trial) in trials.items():
                 epochs[name] += list(platform.train(trial, data))[1:]
+        other_load = load.cores()
     finally:
         spark.close()
     found = {name: statistics.median(each.seconds for each in some) for name, some in epochs.items()}
+    found["other_load"] = other_load
     found["communication"] = statistics.median(each.ledger["comm"] for each in epochs["torch_spark"])
     return found
 
