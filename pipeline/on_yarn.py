@@ -62,6 +62,7 @@ def queue_room(settings: Settings) -> Room:
         largest_cores=metrics.total_vcores if queue.largest_vcores is None else queue.largest_vcores,
         largest_mib=metrics.total_mib if queue.largest_mib is None else queue.largest_mib,
         python_mib=_python_mib(settings),
+        spark_conf=settings.spark.conf,
     )
 
 
