@@ -15,8 +15,8 @@ def too_small(shape: Shape) -> str | None:
     if short <= 0:
         return None
     return (
-        f"a node has {shape.node_memory_mib} MiB for containers, and profile quick, whose executors take {EXECUTOR_MIB} "
-        f"and whose application takes {MASTER_MIB}, will be refused: lower profile.quick.memory_mib or "
+        f"a node has {shape.node_memory_mib} MiB for containers, and profile quick, whose executors take "
+        f"{EXECUTOR_MIB} and whose application takes {MASTER_MIB}, will be refused: lower profile.quick.memory_mib or "
         f'yarnstick.spark.overhead_mib by {short} in all, or give ARGS="--node-memory-mib '
         f'{shape.node_memory_mib + short}" where the machine has that much'
     )
