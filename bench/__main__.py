@@ -1,7 +1,8 @@
 """`make bench`: ratios of one run, as a table and in build/bench.json.
 
 Exit code 1 when one is over its bound, 3 on a loaded machine. `python -m bench NAME...` runs some of them: training,
-executors, unequal, data, report, replay, memory, quick; and cluster, network, floor and memory-20, by their names only.
+executors, unequal, data, report, replay, memory, quick, and cluster where one is in the environment; network, floor and
+memory-20 by their names only.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import signal
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from bench import data, executors, memory, network, on_cluster, quick, replay, report, training, unequal
-from bench.load import DAEMONS_SHARE, QUIET_SHARE, LoadedError, Part, check_quiet, watched
+from bench.beside_cluster import has_cluster, without_it
+from bench.load import LoadedError, Part, check_quiet, watched
 from models.probes import OtherLoad
 
 
@@ -44,6 +47,7 @@ BY_NAME_ONLY: dict[str, Part] = {
     "floor": watched(_floor, "floor"),
     "memory-20": memory.of(20),
 }
+CLUSTER = "cluster"  # where one is in the environment it needs no name
 OUTPUT = Path(__file__).parent.parent / "build" / "bench.json"
 LOOK_SECONDS = 3.0
 LOADED = 3
@@ -55,17 +59,23 @@ def main(names: list[str]) -> int:
     if unknown:
         print(f"Error: no benchmark {unknown[0]}; known are {', '.join(parts)}", file=sys.stderr)
         return 2
+    if CLUSTER in names and not has_cluster():
+        print(
+            "Error: benchmark cluster needs a cluster, and YARNSTICK_CLUSTER is not set; give make cluster-up and "
+            ". build/cluster/env before it",
+            file=sys.stderr,
+        )
+        return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that what was begun is ended
-    # Beside the daemons of a cluster.
-    share = DAEMONS_SHARE if "cluster" in names else QUIET_SHARE
     results: list[dict[str, Any]] = []
     try:
         load = OtherLoad(os.getpid())
         time.sleep(LOOK_SECONDS)
-        check_quiet(load.cores(), "before the first benchmark", share=share)
+        check_quiet(load.cores(), "before the first benchmark")
         with tempfile.TemporaryDirectory(prefix="yarnstick-bench-", dir=_room()) as folder:
-            for name in names or PARTS:
-                found = parts[name](Path(folder) / name)
+            for name in chosen(names):
+                with nullcontext() if name == CLUSTER else without_it():
+                    found = parts[name](Path(folder) / name)
                 for row in found:
                     print(_line(row), flush=True)
                 results += found
@@ -77,6 +87,10 @@ def main(names: list[str]) -> int:
     for name in over:
         print(f"over its bound: {name}", file=sys.stderr)
     return 1 if over else 0
+
+
+def chosen(names: list[str]) -> list[str]:
+    return names or [*PARTS, *([CLUSTER] if has_cluster() else [])]
 
 
 def _room() -> str:

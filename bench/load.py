@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bench.beside_cluster import has_cluster
 from models.probes import OtherLoad, usable_cores
 
 QUIET_SHARE = 0.05
@@ -20,8 +21,9 @@ class LoadedError(Exception):
     """The machine was not quiet."""
 
 
-def check_quiet(cores: float, when: str, *, share: float = QUIET_SHARE) -> None:
+def check_quiet(cores: float, when: str) -> None:
     """`cores` are those that others used."""
+    share = DAEMONS_SHARE if has_cluster() else QUIET_SHARE
     if cores > share * usable_cores():
         raise LoadedError(
             f"other processes used {cores:.2f} of {usable_cores()} cores {when}, more than {share:.0%}; "

@@ -9,7 +9,7 @@ from mrjob.step import MRStep
 from mapreduce.batch_job import BatchJob
 
 # Its Python may be missing, so that a shell has to tell. A task that reads nothing would break Hadoop's pipe.
-SCRIPT = 'while read -r _; do :; done; "$0" node_facts.py || echo "$NM_HOST: $0 does not run"'
+SCRIPT = 'while read -r _; do :; done; "$0" node_facts.py "$@" || echo "$NM_HOST: $0 does not run"'
 
 
 class MRNodes(BatchJob):
@@ -22,12 +22,17 @@ class MRNodes(BatchJob):
         "mapreduce.fileoutputcommitter.algorithm.version": "1",
     }
 
+    def configure_args(self) -> None:
+        super().configure_args()
+        self.add_passthru_arg("--also", default="", help="a package that is asked for too")
+
     def dirs(self) -> list[str]:
         """Nothing is imported there."""
         return []
 
     def steps(self) -> list[Any]:
-        return [MRStep(mapper_cmd=f"/bin/sh -c '{SCRIPT}' {self.options.python_bin or 'python3'}")]
+        command = f"/bin/sh -c '{SCRIPT}' {self.options.python_bin or 'python3'} {self.options.also}"
+        return [MRStep(mapper_cmd=command.rstrip())]
 
 
 if __name__ == "__main__":

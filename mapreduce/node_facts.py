@@ -17,15 +17,30 @@ def version_of(name):
         return None
 
 
-def facts():
+def found_version_of(name):
+    """The same without loading it: torch takes more memory than a small container has."""
+    try:
+        import importlib.metadata
+        import importlib.util
+
+        if importlib.util.find_spec(name) is None:
+            return None
+        return importlib.metadata.version(name)
+    except Exception as error:  # of an old Python too, which is told besides
+        sys.stderr.write("%s: %s\n" % (name, error))  # noqa: UP031  # of Python 2
+        return None
+
+
+def facts(also=()):
+    packages = [(name, version_of(name)) for name in PACKAGES] + [(name, found_version_of(name)) for name in also]
     return {
         "host": os.environ.get("NM_HOST") or platform.node(),
         "python": platform.python_version(),
         "executable": sys.executable,
-        "packages": dict((name, version_of(name)) for name in PACKAGES),  # noqa: C402  # of old Pythons
+        "packages": dict(packages),
         "distutils": version_of("distutils") is not None,  # which mrjob imports, and Python 3.12 has not
     }
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(facts()) + "\n")
+    sys.stdout.write(json.dumps(facts(sys.argv[1:])) + "\n")

@@ -28,6 +28,7 @@ from models.protocol import Yarn
 from models.ranks.executor_gpus import script
 from models.run import Event, decode_event, decode_session, encode_session, end_group, serve
 from models.sent_code import own_code, packages, zipped
+from models.spark_containers import DRIVER_CORES, DRIVER_MIB
 from models.spark_home import own_home
 from models.spark_master import log4j
 from models.spark_on_yarn import EVENT_LOGS
@@ -41,7 +42,6 @@ from yarn.site import addresses_of
 from yarn.submission import Submission
 
 RENDEZVOUS, STUB, LOG4J = "rendezvous.json", "yarnstick_driver.py", "log4j2.properties"
-DRIVER_MIB, DRIVER_CORES = 2048, 1
 SUBMIT_LOG = "spark-submit.log"
 EXCEPTION = re.compile(r"^Exception in thread \S+ [\w.$]+: (.+)$", re.MULTILINE)
 

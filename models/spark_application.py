@@ -21,6 +21,7 @@ from store.errors import TrialError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+LOST_SECONDS = 20.0  # until it is known that an application is gone whose Spark has stopped
 # One row a task slot. MLlib takes the same choice of this library; a process tells one executor from another.
 ASK_BLAS = """
 SELECT concat(reflect('java.lang.ProcessHandle', 'current'), '@', reflect('java.net.InetAddress', 'getLocalHost')) jvm,
@@ -92,6 +93,17 @@ class SparkApplication:
     def is_whole(self) -> bool:
         """All executors that were asked for are there."""
         return self.executors() >= (self.resources.executors or 1)
+
+    def lost(self) -> str | None:
+        """Why it is gone, if it is. Spark sees its end, and stops, before whoever watches YARN has looked again."""
+        return self.master.lost(within_seconds=LOST_SECONDS if self._has_stopped() else 0.0)
+
+    def _has_stopped(self) -> bool:
+        """Without our doing, or its JVM is gone."""
+        try:
+            return bool(self.session.sparkContext._jsc.sc().isStopped())
+        except Exception:  # of Py4J, or of Python where PySpark has forgotten its JVM
+            return True
 
     def blas(self) -> str:
         """What MLlib multiplies matrices with, as every executor's JVM says: `VectorBLAS`, or each with its share."""

@@ -57,8 +57,8 @@ class Master(Protocol):
         """Executors and cores that the application really has, and a sentence where they are not what it says."""
         ...
 
-    def lost(self) -> str | None:
-        """Why the application is gone that a trial was on, if it is."""
+    def lost(self, *, within_seconds: float = 0.0) -> str | None:
+        """Why the application is gone that a trial was on, if it is; or will be known to be within this time."""
         ...
 
     def stop(self, session: Any, gateway: Any) -> None:
@@ -136,7 +136,7 @@ class LocalCluster:
     def granted(self, seen: Application) -> tuple[int, int, str | None]:
         return len(seen.executor_cores), sum(seen.executor_cores.values()), None
 
-    def lost(self) -> str | None:
+    def lost(self, *, within_seconds: float = 0.0) -> str | None:
         return None
 
     def stop(self, session: Any, gateway: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from models.probes import SESSION
 from models.protocol import Surroundings, Yarn
 from models.ranks.executor_gpus import script
 from models.sent_code import own_code
+from models.spark_containers import executor_mib
 from models.spark_home import own_home
 from models.spark_master import log4j, submit
 from models.spec import Resources, TrialSpec
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from models.event_log import Application
 
 EVENT_LOGS = "eventlogs"
+LOOK_SECONDS = 0.1
 MASTER_VCORES = 1  # of the application master, which in cluster mode is the driver
 
 
@@ -49,9 +52,15 @@ class OnYarn:
         self._store = opened(yarn.reach)
         self._manager = ResourceManager.of(yarn.resource_managers, yarn.reach.access)
         self._application = ""
+        self._given = surroundings.spark_conf
+        self._asked_mib = 0  # for each executor
         self.executors_seconds = yarn.accepted_seconds
         self.python = yarn.python
         self._mirror = EventMirror(self._store, self._logs(), surroundings.archives)
+
+    def conf(self, resources: Resources) -> dict[str, str]:
+        self._asked_mib = executor_mib(resources, python_mib=self._yarn.python_mib, given=self._given)
+        return self._conf(resources)
 
     def started(self, application: str) -> None:
         self._application = application
@@ -75,14 +84,31 @@ class OnYarn:
         """Spark believes what it asked for; YARN knows what it gave."""
         executors, cores = len(seen.executor_cores), sum(seen.executor_cores.values())
         given = self._manager.application(self._application).allocated_vcores - MASTER_VCORES
-        if given >= cores:
-            return executors, cores, None
+        shortage = None
+        if given < cores:
+            shortage = (
+                f"YARN granted {given} vcores for {executors} executors with {cores} cores in all: its scheduler "
+                f"counts memory only (DominantResourceCalculator would count both), so nothing holds the executors to "
+                f"their cores"
+            )
+        notes = filter(None, (shortage, self._other_memory()))
+        return executors, max(0, min(given, cores)), " | ".join(notes) or None
+
+    def _other_memory(self) -> str | None:
+        """Where containers are not of the size that was asked for; of a YARN that does not tell, nothing is said."""
+        containers = None
+        with suppress(YarnstickError):
+            containers = self._manager.containers(self._application)
+        sizes = {each.mib for each in containers or () if each.mib and not each.is_master}
+        if not sizes - {self._asked_mib}:
+            return None
         return (
-            executors,
-            max(given, 0),
-            f"YARN granted {given} vcores for {executors} executors with {cores} cores in all: its scheduler counts "
-            f"memory only (DominantResourceCalculator would count both), so nothing holds the executors to their cores",
+            f"YARN granted executors containers of {' and '.join(map(str, sorted(sizes)))} MiB, and {self._asked_mib} "
+            f"MiB were asked for"
         )
+
+    def _conf(self, resources: Resources) -> dict[str, str]:
+        raise NotImplementedError
 
     def _logs(self) -> str:
         """Where on the store the event log is written."""
@@ -99,7 +125,7 @@ class ClientMode(OnYarn):
             yarn.resource_managers, yarn.reach.access, queue=yarn.queue, accepted_seconds=yarn.accepted_seconds
         )
 
-    def conf(self, resources: Resources) -> dict[str, str]:
+    def _conf(self, resources: Resources) -> dict[str, str]:
         os.environ["SPARK_HOME"] = str(self._home or own_home())
         submit(f"-Dlog4j2.configurationFile={log4j(self._work).as_uri()}")
         self._store.write(f"{self._logs()}/.kept", b"")  # Spark wants the directory to be there
@@ -141,7 +167,10 @@ class ClientMode(OnYarn):
             with suppress(YarnstickError):  # the next run collects it
                 opened(replace(self._yarn.reach, retry_seconds=0)).remove(self._folder)
 
-    def lost(self) -> str | None:
+    def lost(self, *, within_seconds: float = 0.0) -> str | None:
+        deadline = time.monotonic() + within_seconds
+        while self._submission.lost is None and time.monotonic() < deadline:
+            time.sleep(LOOK_SECONDS)
         return self._submission.lost
 
     def _logs(self) -> str:
@@ -151,7 +180,7 @@ class ClientMode(OnYarn):
 class ClusterMode(OnYarn):
     """We are the driver, on a node; who submitted us told Spark all there is to tell, and cleans up."""
 
-    def conf(self, resources: Resources) -> dict[str, str]:
+    def _conf(self, resources: Resources) -> dict[str, str]:
         return {}
 
     def send_code(self, context: SparkContext) -> None:
@@ -163,7 +192,7 @@ class ClusterMode(OnYarn):
     def stop(self, session: Any, gateway: Any) -> None:
         session.stop()
 
-    def lost(self) -> str | None:
+    def lost(self, *, within_seconds: float = 0.0) -> str | None:
         """Who asked for us sees it; we end with the application."""
         return None
 

@@ -62,13 +62,18 @@ def queue_room(settings: Settings) -> Room:
         largest_cores=metrics.total_vcores if queue.largest_vcores is None else queue.largest_vcores,
         largest_mib=metrics.total_mib if queue.largest_mib is None else queue.largest_mib,
         python_mib=_python_mib(settings),
+        spark_conf=settings.spark.conf,
     )
 
 
 def _python_mib(settings: Settings) -> int:
     """All executors of a run are alike, so that its platforms train on the same ones."""
-    kinds = map(platform, settings.profile.platforms)
-    return settings.spark.overhead_mib if any(getattr(kind, "in_python", False) for kind in kinds) else 0
+    return settings.spark.overhead_mib if trains_in_python(settings) else 0
+
+
+def trains_in_python(settings: Settings) -> bool:
+    """Whether executors need a Python with all that ranks import."""
+    return any(getattr(platform(name), "in_python", False) for name in settings.profile.platforms)
 
 
 def published_jars(store: Store, home: Path, *, cache: Path) -> str:

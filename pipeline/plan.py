@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from models.protocol import Platform, platform
-from models.spark_conf import LEAST_OVERHEAD_MIB, overhead_mib
+from models.spark_containers import executor_mib, master_cores, master_mib
 from models.spec import FULL_BATCH_SOLVERS, Hyperparameters, Network, Resources, TrialSpec
 from pipeline.settings import Profile, Settings
 from store.errors import SettingError
@@ -29,8 +29,6 @@ OF_TRAINING = (
 )
 AXES = (*RESOURCE_AXES, *OF_TRAINING)
 LIMITED = ("executors", "cores", "memory_mib", "threads")  # by what this machine has
-# Spark's own: the application master of client mode.
-MASTER_CORES, MASTER_MIB = 1, 512 + LEAST_OVERHEAD_MIB
 FIELD = {
     "deploy_modes": "deploy_mode",
     "solvers": "solver",
@@ -65,6 +63,7 @@ class Room:
     largest_cores: int
     largest_mib: int
     python_mib: int = 0  # that each executor's Python takes beside its heap
+    spark_conf: Mapping[str, str] = field(default_factory=dict)  # a user's own, which wins over what we ask for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +206,8 @@ def _beyond_room(resources: Resources, room: Room) -> str | None:
     """Why resources exceed what the queue gives, where each executor and the application master is a container."""
     r = resources
     executors, cores, memory = r.executors or 0, r.cores or 1, r.memory_mib or 0
-    container = memory + overhead_mib(memory, room.python_mib)
+    container = executor_mib(r, python_mib=room.python_mib, given=room.spark_conf)
+    master = master_mib(r, given=room.spark_conf)
     queue = f"of queue {room.queue}"
     if cores > room.largest_cores:
         return f"cores={cores} exceeds the {room.largest_cores} vcores of the largest container {queue}"
@@ -216,7 +216,14 @@ def _beyond_room(resources: Resources, room: Room) -> str | None:
             f"memory_mib={memory} is {container} MiB with Spark's overhead, which exceeds the {room.largest_mib} MiB "
             f"of the largest container {queue}"
         )
-    all_cores, all_memory = executors * cores + MASTER_CORES, executors * container + MASTER_MIB
+    if master > room.largest_mib:
+        what = "driver (deploy_modes=cluster)" if r.deploy_mode == "cluster" else "application master"
+        return (
+            f"Spark's {what} is {master} MiB with its overhead, which exceeds the {room.largest_mib} MiB of the "
+            f"largest container {queue}"
+        )
+    all_cores = executors * cores + master_cores(r, given=room.spark_conf)
+    all_memory = executors * container + master
     if all_cores > room.cores:
         return (
             f"executors={executors} x cores={cores} are {all_cores} vcores with the application master, and "
@@ -235,13 +242,15 @@ def _demanded(resources: Resources, profile: Profile) -> Resources:
     swept: dict[str, Any] = {
         axis: 1 for axis in LIMITED if getattr(resources, axis) and len(getattr(profile, axis)) > 1
     }
+    if resources.deploy_mode and len(profile.deploy_modes) > 1:
+        swept["deploy_mode"] = "client"
     return replace(resources, **swept)
 
 
 def _largest_slots(profile: Profile, limits: Limits) -> int:
     """Partitions stay the same over a sweep, as many as the largest of its settings that fit has slots."""
-    sweep = itertools.product(profile.executors, profile.cores, profile.memory_mib)
-    fitting = (Resources(executors=e, cores=c, memory_mib=m) for e, c, m in sweep)
+    sweep = itertools.product(profile.executors, profile.cores, profile.memory_mib, profile.deploy_modes)
+    fitting = (Resources(executors=e, cores=c, memory_mib=m, deploy_mode=mode) for e, c, m, mode in sweep)
     return max((each.total_cores or 1 for each in fitting if _beyond(each, limits) is None), default=1)
 
 

@@ -69,7 +69,7 @@ class MLlib:
                     application, spec, rows=lambda: _rows(application, application.master.rows(few(spec, data), data))
                 )
         except Exception as error:
-            if why := application.master.lost():
+            if why := application.lost():
                 self.close()
                 raise TaintedError(why) from None
             if short := self._short_of_memory(str(error), application, spec):

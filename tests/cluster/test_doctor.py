@@ -74,6 +74,15 @@ def test_a_python_that_no_node_has_is_named(cluster: Cluster, tmp_path: Path, ur
     assert "/nowhere/python does not run" in str(found["python of nodes"]["detail"])
 
 
+def test_executors_that_train_in_python_are_asked_for_torch(cluster: Cluster, tmp_path: Path, url: str) -> None:
+    given = {"spark__master": "yarn", "profile__quick__platforms": "mllib torch-spark"}
+    given |= {"profile__quick__executors": "1", "profile__quick__memory_mib": "512", "spark__overhead_mib": "512"}
+    found = doctor(tmp_path, url, "--probe", **given)
+    assert failed(found) == set()
+    assert "torch" in str(found["python of nodes"]["detail"])
+    assert "fit" in str(found["cores and memory"]["detail"])
+
+
 def test_an_unknown_queue_and_a_quota_are_told(cluster: Cluster, tmp_path: Path, url: str) -> None:
     subprocess.run(["hdfs", "dfs", "-mkdir", "-p", url], check=True, capture_output=True)
     subprocess.run(["hdfs", "dfsadmin", "-setSpaceQuota", "500m", url], check=True, capture_output=True)

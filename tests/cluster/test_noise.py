@@ -11,9 +11,10 @@ from cluster.lifecycle import Cluster
 from cluster.place import Shape
 from models.outcome import Outcome
 from models.spark_conf import OVERHEAD_SHARE
+from models.spark_containers import master_mib
+from models.spec import Resources
 from pipeline.config import read_settings
 from pipeline.opening import open_resource_manager, open_store
-from pipeline.plan import MASTER_MIB
 from store.protocol import Store
 from tests.cluster.test_resource_manager import submitted, until
 from tests.pipeline.place import Place
@@ -40,7 +41,7 @@ def one_on_a_node(cluster: Cluster) -> int:
 
     So there is one on each of two nodes, and the other application is with one of them, wherever it is.
     """
-    room = shape(cluster).node_memory_mib - MASTER_MIB - OTHER_MIB
+    room = shape(cluster).node_memory_mib - master_mib(Resources(deploy_mode="client"), given={}) - OTHER_MIB
     return int(room / (1 + OVERHEAD_SHARE))
 
 

@@ -57,6 +57,12 @@ def assert_the_report_is_as_on_a_local_store(place: Place, store: Store) -> None
         assert local.read(f"runs/R/report/{name}") == store.read(f"runs/R/report/{name}"), name
 
 
+def too_large_a_master(manager: ResourceManager) -> str:
+    """For the half of the queue that masters may have, and not for the queue: so it waits, and is not refused."""
+    whole = manager.queue("narrow").maximum_mib or 0
+    return json.dumps({"spark.yarn.am.memory": f"{whole * 6 // 10}m"})
+
+
 def living(manager: ResourceManager) -> list[str]:
     return [each.id for each in manager.applications(states=LIVING)]
 
@@ -124,7 +130,7 @@ def test_more_than_the_queue_has_is_refused_before_anything_is_submitted(
 
 def test_a_queue_that_never_has_room_fails_the_trial(place: Place, store: Store, manager: ResourceManager) -> None:
     """FAULTS 31: the application master asks for more than the queue may ever give to masters."""
-    conf = json.dumps({"spark.yarn.am.memory": "4000m"})
+    conf = too_large_a_master(manager)
     narrow = ("--set", "hadoop.queue=narrow", "--set", "hadoop.accepted_seconds=5", "--set", f"spark.conf={conf}")
     done = place.run("run", "--profile", "tiny", "--run-id", "R", *narrow, "--set", "profile.tiny.executors=1")
     assert done.returncode == 1, done.stdout
@@ -148,7 +154,7 @@ def test_what_was_killed_with_all_its_processes_is_ended_by_the_next_run(
     place: Place, manager: ResourceManager
 ) -> None:
     """While it waits in its queue nothing of it runs that could see that we are gone."""
-    conf = json.dumps({"spark.yarn.am.memory": "4000m"})
+    conf = too_large_a_master(manager)
     narrow = ("--set", "hadoop.queue=narrow", "--set", f"spark.conf={conf}", "--set", "profile.tiny.executors=1")
     process = place.start("run", "--profile", "tiny", "--run-id", "R", *narrow)
     eventually(lambda: any("narrow" in each.queue for each in manager.applications(states=("ACCEPTED",))))
@@ -181,6 +187,20 @@ def test_a_node_that_dies_under_a_trial_taints_it(
     finish(process)
     [tainted] = [each for each in outcomes(store).values() if each.outcome == "tainted"]
     assert "was lost" in str(tainted.reason)
+
+
+def test_a_trial_whose_application_is_killed_is_tainted_and_not_failed(
+    place: Place, store: Store, manager: ResourceManager
+) -> None:
+    """Spark's own watch sees the end before ours does."""
+    process = run_to_training(place, store)
+    [ours] = living(manager)
+    manager.kill(ours)
+    eventually(lambda: bool(outcomes(store)))
+    process.send_signal(signal.SIGINT)
+    finish(process)
+    first = outcomes(store)[min(outcomes(store))]
+    assert (first.outcome, f"{ours} ended as KILLED" in str(first.reason)) == ("tainted", True), first.reason
 
 
 def _executors() -> list[psutil.Process]:

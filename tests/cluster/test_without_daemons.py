@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -23,6 +24,10 @@ from cluster.java import Java
 from cluster.lifecycle import Cluster
 from cluster.place import Place, Shape, choose_ports, is_free
 from cluster.processes import MEMBER, Process
+from cluster.room import EXECUTOR_MIB, MASTER_MIB, too_small
+from models.spark_containers import executor_mib, master_mib
+from models.spec import Resources
+from pipeline.config import read_settings
 
 TOP = Path(__file__).parent.parent.parent
 
@@ -197,6 +202,30 @@ def test_a_damaged_record_says_what_to_remove(place: Place) -> None:
     (place.directory / "cluster.json").write_text(json.dumps({"nodes": 2})[:-3])
     with pytest.raises(ClusterError, match=r"cluster\.json is damaged; remove .*, and with it the data"):
         place.shape()
+
+
+def test_nodes_too_small_for_the_profile_as_shipped_say_so(place: Place) -> None:
+    """As on a machine of 8 GiB; each amount that it names is enough."""
+    small = replace(shape(place), node_memory_mib=2048)
+    assert too_small(small) == (
+        "a node has 2048 MiB for containers, and profile quick, whose executors take 3584 and whose application takes "
+        "896, will be refused: lower profile.quick.memory_mib or yarnstick.spark.overhead_mib by 1536 in all, or give "
+        'ARGS="--node-memory-mib 3584" where the machine has that much'
+    )
+    assert too_small(replace(small, node_memory_mib=3584)) is None
+    assert '"--node-memory-mib 4480"' in (too_small(replace(small, nodes=1, node_memory_mib=3584)) or "")
+    assert too_small(replace(small, nodes=1, node_memory_mib=4480)) is None
+
+
+def test_the_profile_as_shipped_is_of_that_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LUIGI_CONFIG_PATH", raising=False)
+    settings = read_settings("quick")
+    [memory_mib] = settings.profile.memory_mib
+    resources = Resources(executors=1, cores=1, memory_mib=memory_mib, deploy_mode="client")
+    assert settings.profile.deploy_modes == ("client",)
+    assert executor_mib(resources, python_mib=settings.spark.overhead_mib, given={}) == EXECUTOR_MIB
+    assert master_mib(resources, given={}) == MASTER_MIB
 
 
 def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:

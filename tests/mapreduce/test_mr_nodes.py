@@ -24,9 +24,9 @@ def container(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def told(container: Path, python: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def told(container: Path, python: str, *also: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["/bin/sh", "-c", SCRIPT, python],
+        ["/bin/sh", "-c", SCRIPT, python, *also],
         input="0\ttell\n",
         cwd=container,
         env=environment,
@@ -44,6 +44,15 @@ def test_a_node_tells_its_python_and_packages(container: Path) -> None:
         "executable": sys.executable,
         "packages": {name: version(name) for name in PACKAGES},
         "distutils": True,
+    }
+
+
+def test_a_node_tells_of_what_else_is_asked_for(container: Path) -> None:
+    facts = json.loads(told(container, sys.executable, "psutil", "no_such_package").stdout)
+    assert facts["packages"] == {
+        **{name: version(name) for name in PACKAGES},
+        "psutil": version("psutil"),
+        "no_such_package": None,
     }
 
 
@@ -74,4 +83,6 @@ def test_the_job_is_one_command_that_hadoop_can_take_apart() -> None:
     [step] = MRNodes(["--no-conf", "-r", "hadoop", "--python-bin", "environment/bin/python"]).steps()
     command = step.description(0)["mapper"]["command"]
     assert command == f"/bin/sh -c '{SCRIPT}' environment/bin/python"
+    [step] = MRNodes(["--no-conf", "-r", "hadoop", "--python-bin", "python", "--also=torch psutil"]).steps()
+    assert step.description(0)["mapper"]["command"] == f"/bin/sh -c '{SCRIPT}' python torch psutil"
     assert "'" not in SCRIPT, "streaming knows no escapes within quotes"

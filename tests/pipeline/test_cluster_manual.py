@@ -7,11 +7,15 @@ import shlex
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from models.spark_conf import LEAST_OVERHEAD_MIB
+from models.spark_containers import executor_mib, master_mib
+from models.spec import Resources
 from pipeline.config import read_settings
 from tests.pipeline.place import PROFILE, TOP, Place
 
@@ -121,6 +125,23 @@ def test_settings_of_the_template_are_known_and_explained(tmp_path: Path, monkey
             section = line
         elif line and not line.startswith("#"):
             assert f"`{section} {line.partition(' =')[0]}`" in MANUAL
+
+
+def test_sizes_of_the_manual_are_those_that_yarn_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LUIGI_CONFIG_PATH", raising=False)
+    [sizes] = re.findall(r"^### Sizes.*?(?=^###)", MANUAL, re.DOTALL | re.MULTILINE)
+    told = {int(number) for number in re.findall(r"(\d+) MiB", sizes)}
+    resources = Resources(executors=2, cores=1, memory_mib=2048, deploy_mode="client")
+    beside = read_settings("quick").spark.overhead_mib
+    assert f", {beside} as shipped" in sizes
+    assert told == {
+        LEAST_OVERHEAD_MIB,
+        executor_mib(resources, python_mib=0, given={}),
+        executor_mib(resources, python_mib=beside, given={}),
+        master_mib(resources, given={}),
+        master_mib(replace(resources, deploy_mode="cluster"), given={}),
+    }
 
 
 def test_files_that_the_manual_links_to_are_there() -> None:

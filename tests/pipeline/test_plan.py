@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -252,6 +253,37 @@ def test_on_yarn_the_queue_is_the_limit(lists: dict[str, str], reason: str) -> N
         planned(platforms="mllib", limits=limits, **lists)
     fitting = planned(platforms="mllib", executors="2", cores="2", limits=limits)
     assert [each.impossible for each in fitting] == [None, None]
+
+
+def test_in_cluster_mode_the_driver_is_a_container_too() -> None:
+    """2048 MiB and 384 beside them, where the master of client mode takes 896."""
+    small = Room(queue="narrow", cores=6, memory_mib=10_000, largest_cores=2, largest_mib=2048)
+    lists = {"platforms": "mllib", "memory_mib": "1024", "trials": "1"}
+    said = (
+        "Spark's driver (deploy_modes=cluster) is 2432 MiB with its overhead, which exceeds the 2048 MiB of the largest"
+    )
+    with pytest.raises(SettingError, match=re.escape(said)):
+        planned(**lists, deploy_modes="cluster", limits=replace(ROOM, room=small))
+    swept = planned(**lists, deploy_modes="client cluster", limits=replace(ROOM, room=small))
+    assert {each.spec.resources.deploy_mode: bool(each.impossible) for each in swept} == {
+        "client": False,
+        "cluster": True,
+    }
+    tight = Limits(cores=8, memory_mib=1024, room=replace(small, largest_mib=4096, memory_mib=2 * 1408 + 896))
+    assert [each.impossible for each in planned(**lists | {"executors": "2"}, limits=tight)] == [None]
+    with pytest.raises(SettingError, match="are 5248 MiB with overhead and application master, and queue narrow"):
+        planned(**lists | {"executors": "2"}, deploy_modes="cluster", limits=tight)
+
+
+def test_settings_of_ones_own_for_spark_are_in_the_sum() -> None:
+    room = Room(queue="narrow", cores=6, memory_mib=10_000, largest_cores=2, largest_mib=4096, python_mib=1536)
+    lists = {"platforms": "mllib", "memory_mib": "2048", "trials": "1"}
+    given = {"spark.executor.memoryOverhead": "3g"}
+    assert [each.impossible for each in planned(**lists, limits=replace(ROOM, room=room))] == [None]
+    with pytest.raises(SettingError, match="memory_mib=2048 is 5120 MiB with Spark's overhead, which exceeds the 4096"):
+        planned(**lists, limits=replace(ROOM, room=replace(room, spark_conf=given)))
+    less = replace(room, largest_mib=2560, spark_conf={"spark.executor.memoryOverhead": "512"})
+    assert [each.impossible for each in planned(**lists, limits=replace(ROOM, room=less))] == [None]
 
 
 def test_machines_that_nobody_asks_are_no_limit() -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 
-from pipeline.checks import hadoop
+from pipeline.checks import hadoop, machine
 from pipeline.checks.check import checked
 from pipeline.config import read_settings
 from pipeline.doctor import examine
+from pipeline.experiment import Experiment
 from pipeline.settings import Settings
 from tests.yarn.wrong_yarn import WrongYarn, says, serving
 
@@ -136,6 +139,25 @@ def test_spark_on_yarn_needs_the_configuration(settings: Settings, monkeypatch: 
     monkeypatch.setattr(hadoop, "runs_spark", lambda _: True)
     found = hadoop.configuration(settings)
     assert (found.ok, found.advice) == (False, "set HADOOP_CONF_DIR to the directory of yarn-site.xml")
+
+
+@pytest.mark.parametrize(
+    ("master", "word"), [("yarn", "ok"), ("spark://nowhere:7077", "ok"), ("local-cluster", "FAIL")]
+)
+def test_executors_elsewhere_take_nothing_of_this_machines_memory(
+    master: str, word: str, yarn: WrongYarn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a machine that has next to none, as an edge node may."""
+    free = SimpleNamespace(available=1536 << 20, total=64 << 30)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: free)
+    given = ("platforms=mllib", "executors=1", "memory_mib=2048")
+    settings = configured(
+        yarn, f"spark.master={master}", "hadoop.queue=default", *(f"profile.quick.{each}" for each in given)
+    )
+    found = machine.room(Experiment(settings, "doctor"))
+    assert found.word == word, found
+    if word == "FAIL":
+        assert "of which 1,536 MiB are free, and 2,048 MiB of executors" in found.detail
 
 
 def test_a_yarn_that_does_not_answer_is_asked_once(yarn: WrongYarn, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from mapreduce.node_facts import PACKAGES
 from pipeline.checks.check import checked
-from pipeline.checks.nodes import judged, probe
+from pipeline.checks.nodes import ON_EXECUTORS, asked_too, judged, probe
 from pipeline.config import read_settings
 
 OURS = {name: version(name) for name in PACKAGES}
@@ -50,6 +50,31 @@ def test_a_node_that_lacks_something_is_named(line: str, trouble: str) -> None:
     assert not found.ok
     assert found.detail.endswith(f"; {trouble}")
     assert str(found.advice).startswith("set yarnstick.hadoop.python to one that has all, or ship one by")
+
+
+def test_torch_is_asked_for_where_executors_train_with_it() -> None:
+    on_yarn = "spark.master=yarn"
+    torch, mllib = "profile.quick.platforms=torch-spark mllib", "profile.quick.platforms=torch-cpu mllib"
+    assert asked_too(read_settings("quick", overrides=[on_yarn])) == ON_EXECUTORS, "quick has torch-spark"
+    assert asked_too(read_settings("quick", overrides=[on_yarn, torch])) == ON_EXECUTORS
+    assert asked_too(read_settings("quick", overrides=[on_yarn, mllib])) == ()
+    assert asked_too(read_settings("quick", overrides=[torch])) == (), "executors are on this machine"
+
+
+def test_a_node_without_torch_is_named_with_the_way_to_ship_one() -> None:
+    has = {name: version(name) for name in ON_EXECUTORS}
+    found = judged([told("a", **has), told("b", **has | {"torch": None})], of=2, also=ON_EXECUTORS)
+    assert not found.ok
+    assert found.detail.endswith("; b: /opt/python has no torch")
+    assert str(found.advice).endswith("; yarnstick pack-environment --requirement torch makes one that has torch too")
+
+
+def test_another_build_of_the_same_torch_is_no_other_version() -> None:
+    has = {name: version(name) for name in ON_EXECUTORS}
+    build = {"torch": f"{version('torch').partition('+')[0]}+cu130"}
+    assert judged([told("a", **has | build)], of=1, also=ON_EXECUTORS).word == "ok"
+    other = judged([told("a", **has | {"torch": "1.13.0+cpu"})], of=1, also=ON_EXECUTORS)
+    assert (other.word, f"torch {version('torch').partition('+')[0]}" in str(other.advice)) == ("note", True)
 
 
 def test_silence_is_a_failure() -> None:
