@@ -30,7 +30,7 @@ from bench.executors import (
     memory_row,
     where_had,
 )
-from bench.load import DAEMONS_SHARE, check_quiet
+from bench.load import check_quiet
 from pipeline.config import read_settings
 from pipeline.opening import open_store
 from store.addresses import place_of
@@ -195,7 +195,7 @@ def _trained(store: str) -> Iterator[dict[str, Any]]:
         records = pl.read_parquet(io.BytesIO(opened.read("runs/bench/report/epochs.parquet")))
     finally:
         opened.remove("")
-    check_quiet(records["other_load"].mean(), "while YARN trained", share=DAEMONS_SHARE)
+    check_quiet(records["other_load"].mean(), "while YARN trained")
     lasting = records.filter(~pl.col("warmup"))
     spark, one, mllib = (lasting.filter(platform=name) for name in ("torch-spark", "torch-cpu", "mllib"))
     epochs = {}

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from models.protocol import Surroundings
-from models.spark_conf import overhead_mib
+from models.spark_containers import beside_mib
 from models.spec import Resources
 
 OUT_OF_CONTAINER = re.compile(r"exceeding (physical|virtual) memory limits|beyond the .* memory limit")
@@ -27,7 +27,9 @@ class ExecutorMemory:
     def of(cls, resources: Resources, surroundings: Surroundings, *, in_python: bool) -> ExecutorMemory:
         heap = resources.memory_mib or 0
         if surroundings.yarn is not None:
-            return cls(heap=heap, beside=overhead_mib(heap, surroundings.yarn.python_mib), in_python=in_python)
+            python_mib, given = surroundings.yarn.python_mib, surroundings.spark_conf
+            beside = beside_mib(resources, python_mib=python_mib, given=given)
+            return cls(heap=heap, beside=beside, in_python=in_python)
         return cls(heap=heap, beside=surroundings.overhead_mib if in_python else 0, in_python=in_python)
 
     def short(self, executor: str, why: str) -> str | None:
