@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 
 from models.dataset import Dataset
+from models.gradients import BLOCKS
 from models.ranks.rank import Rank
 from models.ranks.telling import Address
 from models.ranks.worker import Errand
@@ -40,9 +42,24 @@ class Disagreeing(Agreeing):
         return [numbers, [*numbers[:-1], numbers[-1] + 1]]
 
 
-def epochs(group: Any, data: Dataset) -> list[Any]:
+class Slow(Agreeing):
+    """The way to the other takes longer than finding the gradient; counts what goes out while the rest is found."""
+
+    def __init__(self) -> None:
+        self.started = 0
+
+    def sum(self, gradient: torch.Tensor) -> None:
+        time.sleep(0.02)
+        super().sum(gradient)
+
+    def start(self, part: torch.Tensor) -> None:
+        self.started += 1
+        super().start(part)
+
+
+def epochs(group: Any, data: Dataset, **changes: object) -> list[Any]:
     errand = Errand(
-        spec=spec("torch-spark", epochs=3, gradient="manual"),
+        spec=spec("torch-spark", **{"epochs": 3, "gradient": "manual", **changes}),
         data=data,
         reach=None,
         address=Address(host="127.0.0.1", port=0, token="a" * 64),
@@ -61,3 +78,23 @@ def test_ranks_that_agree_tell_each_epoch(tmp_path: Path) -> None:
 def test_weights_that_differ_between_executors_end_it(tmp_path: Path) -> None:
     with pytest.raises(TrialError, match="after epoch 1 the weights differ between executors"):
         epochs(Disagreeing(), packed(tmp_path))
+
+
+def test_on_a_slow_network_sums_go_out_while_the_rest_is_found(tmp_path: Path) -> None:
+    group = Slow()
+    losses = [each.loss for each in epochs(group, packed(tmp_path))[1:]]
+    assert group.started == 3 * (BLOCKS + 1), "the first matrix in blocks, then all that is left"
+    assert losses == [each.loss for each in epochs(Agreeing(), packed(tmp_path))[1:]]
+
+
+def test_a_rank_without_rows_in_a_batch_sums_as_often_as_the_others(tmp_path: Path) -> None:
+    """Of 400 rows in batches of two, many a batch has none of ours."""
+    group = Slow()
+    epochs(group, packed(tmp_path), solver="sgd", batch_size=2, epochs=1)
+    assert group.started == 200 * (BLOCKS + 1)
+
+
+def test_what_is_not_worth_hiding_goes_out_at_once(tmp_path: Path) -> None:
+    group = Slow()
+    epochs(group, packed(tmp_path), gradient="autograd")
+    assert group.started == 0
