@@ -52,7 +52,7 @@ setup(
         "pyarrow",
         "pyspark",
         "rich",
-        "scipy",
+        "scipy>=1.16",
         "setuptools",  # mrjob imports `distutils`, which left the standard library in 3.12
         "threadpoolctl",
         "torch",

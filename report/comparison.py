@@ -44,6 +44,7 @@ def configurations(attempts: pl.DataFrame, *, baseline: BaselineSpec) -> pl.Data
     """COLUMNS, and what the verdict and the figures need beside them, best first within each class of equal work."""
     every = pl.col("counts")
     ranked = pl.col("ranked")
+    accurate = ranked & pl.col("final_accuracy").is_finite()
     frame = (
         attempts.group_by("configuration", maintain_order=True)
         .agg(
@@ -64,7 +65,8 @@ def configurations(attempts: pl.DataFrame, *, baseline: BaselineSpec) -> pl.Data
             pl.col("updates_per_epoch").drop_nulls().mean(),
             pl.col("epochs_requested").drop_nulls().last(),
             pl.col("loss").filter(ranked & pl.col("loss").is_finite()).mean(),
-            pl.col("final_accuracy").filter(ranked & pl.col("final_accuracy").is_finite()).mean(),
+            pl.col("final_accuracy").filter(accurate).mean(),
+            pl.col("final_accuracy").filter(accurate).sort_by(pl.col("trial").filter(accurate)).alias("trial_accuracy"),
             pl.col("startup_seconds").filter(ranked).mean(),
             pl.col("load_seconds").filter(ranked).mean(),
             *(whole_mean(name, ranked) for name in SPENT),

@@ -8,8 +8,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from report import sentences
-from report.drawing import FITTED, MUTED, Figure, Palette, Spec, Table, data, figure, layered
+from report import drift, sentences
+from report.drawing import FITTED, INK, MUTED, Figure, Palette, Spec, Table, data, figure, layered
 from report.words import label, seconds, title
 
 MOST_POINTS = 400
@@ -46,6 +46,10 @@ def order_figure(attempts: pl.DataFrame, configurations: pl.DataFrame, *, name: 
     sentence = sentences.of_order(
         ranked["deviation"].to_list(), noisy=int(ranked["noisy"].sum()), shown=shown.filter("ranked").height
     )
+    found = drift.drift(attempts)
+    if ranked.height:
+        sentence += f" {drift.sentence(found)}"
+    slope = [] if found is None else _slope(found, ranked["position"].to_list())
     table = Table(
         heads=("order", "configuration", "trial", "attempt", "seconds", "from the mean", "kind"),
         rows=tuple(
@@ -61,7 +65,14 @@ def order_figure(attempts: pl.DataFrame, configurations: pl.DataFrame, *, name: 
             for point in points
         ),
     )
-    return figure(name, sentence, table, lambda width: _order_chart(points, palette, width))
+    return figure(name, sentence, table, lambda width: _order_chart(points, slope, palette, width))
+
+
+def _slope(found: drift.Drift, positions: Sequence[int]) -> list[dict[str, Any]]:
+    """The ends of the line of the drift, in percent."""
+    middle = sum(positions) / len(positions)
+    ends = (min(positions), max(positions))
+    return [{"position": at, "deviation": 100 * found.per_trial * (at - middle)} for at in ends]
 
 
 def _thinned(frame: pl.DataFrame) -> pl.DataFrame:
@@ -75,7 +86,9 @@ def _thinned(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([looked_at, rest[[n * rest.height // room for n in range(room)]]]).sort("position")
 
 
-def _order_chart(points: Sequence[dict[str, Any]], palette: Palette, width: int) -> Spec:
+def _order_chart(
+    points: Sequence[dict[str, Any]], slope: Sequence[dict[str, Any]], palette: Palette, width: int
+) -> Spec:
     names = list(dict.fromkeys(point["name"] for point in points))
     names.sort(key=lambda name: list(palette).index(name))
     edge = max(1.0, *(abs(point["deviation"]) for point in points)) * 1.15
@@ -111,6 +124,8 @@ def _order_chart(points: Sequence[dict[str, Any]], palette: Palette, width: int)
     quiet = [point for point in points if point["kind"] == "ranked"]
     loud = [point for point in points if point["kind"] != "ranked"]
     layers: list[Any] = [alt.Chart(data([{"deviation": 0}])).mark_rule(color=MUTED).encode(y=y)]
+    if slope:
+        layers.append(alt.Chart(data(slope)).mark_line(color=INK, strokeDash=[5, 4], strokeWidth=1.5).encode(x=x, y=y))
     if quiet:
         layers.append(
             alt.Chart(data(quiet))

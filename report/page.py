@@ -23,19 +23,16 @@ if TYPE_CHECKING:
 
 # The classes of equal work that get figures; all others are in the verdict and the tables.
 MOST_COMPARISONS = 4
-FITS = ("platform", "dataset", "resource", "n", "slope", "intercept", "r_squared")
-TESTS = (
-    "metric", "dataset", "network", "solver", "batch_size", "data_fraction", "unit", "test", "left", "right",
-    "statistic", "degrees_of_freedom", "p", "p_holm", "effect", "call",
-)  # fmt: skip
 
 
 def report_files(
     records: pa.Table, *, run: RunFacts, baseline: BaselineSpec, timelines: Sequence[Timeline] = ()
 ) -> dict[str, bytes]:
     """Every file of the report but what Merge writes, by its path below the report's directory."""
-    from report import sweeps, timeline
+    from report import fits, planned, sweeps, timeline
+    from report.axes import said, swept
     from report.drawing import colours
+    from report.figure_boxes import boxes_figure
     from report.figure_cores import cores_figure
     from report.figure_learning import learning_figure
     from report.figure_ledger import ledger_figure
@@ -51,7 +48,7 @@ def report_files(
     drawn: list[dict[str, Figure | None]] = []
     for number, comparison in enumerate(found[:MOST_COMPARISONS], 1):
         if not comparison.ran:
-            drawn.append(dict.fromkeys(("seconds", "ledger", "timeline", "cores", "scaling", "learning")))
+            drawn.append(dict.fromkeys(("seconds", "ledger", "timeline", "cores", "scaling", "learning", "boxes")))
             continue
         end = "" if number == 1 else f"_{number}"
         spent = _spent(comparison, run, baseline)
@@ -70,23 +67,26 @@ def report_files(
                     name=f"learning{end}",
                     palette=palette,
                 ),
+                "boxes": boxes_figure(comparison, name=f"boxes{end}", palette=palette),
             }
         )
     order = order_figure(attempts, configurations, name="order", palette=palette)
     environment = _environment(attempts, run)
+    axes, lines = swept(configurations), fits.fits(configurations)
     files = {
         "verdict.json": _json(_summary(found, attempts, run, baseline)),
         "environment.json": _json(environment),
-        "fits.csv": (",".join(FITS) + "\n").encode(),
-        "tests.csv": (",".join(TESTS) + "\n").encode(),
+        "fits.csv": fits.csv(lines),
+        "tests.csv": planned.csv(found, axes),
         **sweeps.files(configurations),
         **({"timeline.csv": timeline.csv(timelines)} if timelines else {}),
     }
     for figure in [*(each for group in drawn for each in group.values()), order]:
         files |= figure.files if figure else {}
     files["report.html"] = _html(
-        found, drawn, order, palette, attempts, run, baseline, environment, timelines, sorted(files)
-    ).encode()
+        found, drawn, order, palette, attempts, run, baseline, environment, timelines, sorted(files),
+        {"axes": said(axes), "lines": fits.sentences(lines)},
+    ).encode()  # fmt: skip
     return dict(sorted(files.items()))
 
 
@@ -103,7 +103,7 @@ def first_lines(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) -> 
 
 
 def _summary(found: list[Comparison], attempts: pl.DataFrame, run: RunFacts, baseline: BaselineSpec) -> dict[str, Any]:
-    from report import apart, factors
+    from report import apart, drift, factors
     from report.verdict import as_json
 
     return {
@@ -120,6 +120,7 @@ def _summary(found: list[Comparison], attempts: pl.DataFrame, run: RunFacts, bas
         ],
         "run_id": run.run_id,
         "profile": run.profile,
+        "drift": drift.as_json(drift.drift(attempts)),
         "first_lines": _first_lines(found, attempts, run, baseline),
     }
 
@@ -256,6 +257,7 @@ def _html(
     environment: dict[str, Any],
     timelines: Sequence[Timeline],
     files: list[str],
+    more: dict[str, Any],
 ) -> str:
     from importlib.resources import files as resources
 
@@ -290,6 +292,7 @@ def _html(
         pictures=[name for name in tables if name.startswith("figures/")],
         sentences=sentences,
         words=words,
+        **more,
     )
 
 

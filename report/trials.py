@@ -13,6 +13,8 @@ ATTEMPT = ("configuration", "trial", "attempt")
 SPENT = ("floor_seconds", *LEDGER)
 # The same for all epochs of a trial, or the last of them has the most.
 OF_TRIAL = ("exchange_seconds", "peak_memory_mib")
+# A loss is a negative log-likelihood, so never below zero but by rounding.
+LEAST_LOSS = -1e-3
 
 
 def trials(records: pl.DataFrame) -> pl.DataFrame:
@@ -40,6 +42,7 @@ def trials(records: pl.DataFrame) -> pl.DataFrame:
         pl.col("nodes_vcores").max(),
         pl.col("epoch").filter(pl.col("bad_loss")).min().alias("diverged_at"),
         pl.col("bad_loss").any(),
+        pl.col("loss").filter(pl.col("loss") < LEAST_LOSS).first().alias("negative_loss"),
         kept.sum().alias("epochs"),
         (pl.col("warmup") & kept).any().alias("warmup_kept"),
         pl.col("seconds").filter(kept).mean(),
@@ -59,9 +62,18 @@ def trials(records: pl.DataFrame) -> pl.DataFrame:
         pl.col("price_per_hour").drop_nulls().first(),
     )
     diverged = pl.col("outcome").eq("ok") & pl.col("bad_loss")
+    refused = pl.col("outcome").eq("ok") & pl.col("negative_loss").is_not_null()
     counts = (pl.col("attempt").fill_null(1) == pl.col("attempt").fill_null(1).max()).over("configuration", "trial")
     return (
-        attempts.with_columns(outcome=pl.when(diverged).then(pl.lit("diverged")).otherwise("outcome"), counts=counts)
+        attempts.with_columns(
+            outcome=pl.when(diverged)
+            .then(pl.lit("diverged"))
+            .when(refused)
+            .then(pl.lit("failed"))
+            .otherwise("outcome"),
+            reason=pl.when(refused & ~diverged).then(_impossible_loss()).otherwise("reason"),
+            counts=counts,
+        )
         .with_columns(
             seconds_per_pass=pl.when(pl.col("seconds_per_pass").is_finite()).then("seconds_per_pass"),
             reason=_plain_reason(),
@@ -117,6 +129,11 @@ def _worst_outcome() -> pl.Expr:
         .then(pl.lit("unavailable"))
         .otherwise(pl.lit("ok"))
     )
+
+
+def _impossible_loss() -> pl.Expr:
+    loss = pl.col("negative_loss").round_sig_figs(3)
+    return pl.format("its loss is {}, and a negative log-likelihood is never below 0", loss)
 
 
 def _plain_reason() -> pl.Expr:

@@ -201,6 +201,20 @@ def test_noise_is_a_label() -> None:
     assert (mine["status"], mine["trials"]) == ("ok (1 of 3 trials noisy)", "3")
 
 
+def test_a_negative_log_likelihood_below_zero_is_refused() -> None:
+    """A loss of outputs that are no logarithms of chances; what rounding leaves below zero is none."""
+    run = outcomes([torch(1, 0.5), torch(2, 0.3)])
+    wrong = [with_records(each, loss=-13.14159) if each.spec.resources.threads == 2 else each for each in run]
+    mine = row(wrong, platform="torch-cpu", threads=2)
+    said = "failed: its loss is -13.1, and a negative log-likelihood is never below 0"
+    assert (mine["mean_seconds"], mine["final_accuracy"], mine["status"]) == ("", "", said)
+    assert row(wrong, platform="torch-cpu", threads=1)["status"] == "ok"
+    rounded = [with_records(each, loss=-1e-7) for each in run]
+    assert row(rounded, platform="torch-cpu", threads=2)["status"] == "ok"
+    diverged = [with_records(each, loss=-math.inf) for each in run]
+    assert row(diverged, platform="torch-cpu", threads=2)["status"].startswith("diverged")
+
+
 def test_an_outlier_is_kept_and_counted() -> None:
     found = outcomes([torch(1, 0.5)], trials=6, noise=0.001)
     found[5] = with_records(found[5], seconds=5.0)
