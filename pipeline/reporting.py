@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from models.outcome import LOG, Outcome
-from pipeline.experiment import Experiment
 from pipeline.opening import open_store
 from pipeline.peaks import read_probes
 from pipeline.run_file import MERGED, PUBLISHED, RUN, RunFile, read_run
@@ -23,6 +22,7 @@ from store.protocol import Store
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pipeline.experiment import Experiment
     from pipeline.settings import Settings
 
 REPORT = "report"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from models.probes import MachineProbes
     from report.breakdown import Breakdown
     from report.drawing import Figure, Palette
+    from report.predictions import Series
     from report.timeline import Timeline
     from report.verdict import Comparison
 
@@ -37,9 +38,11 @@ def report_files(
     from report.figure_learning import learning_figure
     from report.figure_ledger import ledger_figure
     from report.figure_order import order_figure
+    from report.figure_predicted import predicted_figure
     from report.figure_scaling import scaling_figure
     from report.figure_seconds import seconds_figure
     from report.figure_timeline import timeline_figure
+    from report.predictions import all_series
     from report.trials import ranked_epochs
 
     frame, attempts, configurations, found = _analysed(records, baseline)
@@ -71,20 +74,23 @@ def report_files(
             }
         )
     order = order_figure(attempts, configurations, name="order", palette=palette)
+    series = all_series(attempts)
+    predicted = predicted_figure(series, name="predicted", palette=palette)
+    flips = _flips(found, series)
     environment = _environment(attempts, run)
     axes, lines = swept(configurations), fits.fits(configurations)
     files = {
-        "verdict.json": _json(_summary(found, attempts, run, baseline)),
+        "verdict.json": _json(_summary(found, attempts, run, baseline, flips)),
         "environment.json": _json(environment),
         "fits.csv": fits.csv(lines),
         "tests.csv": planned.csv(found, axes),
         **sweeps.files(configurations),
         **({"timeline.csv": timeline.csv(timelines)} if timelines else {}),
     }
-    for figure in [*(each for group in drawn for each in group.values()), order]:
+    for figure in [*(each for group in drawn for each in group.values()), order, predicted]:
         files |= figure.files if figure else {}
     files["report.html"] = _html(
-        found, drawn, order, palette, attempts, run, baseline, environment, timelines, sorted(files),
+        found, drawn, order, predicted, flips, palette, attempts, run, baseline, environment, timelines, sorted(files),
         {"axes": said(axes), "lines": fits.sentences(lines)},
     ).encode()  # fmt: skip
     return dict(sorted(files.items()))
@@ -92,8 +98,10 @@ def report_files(
 
 def summary(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) -> dict[str, Any]:
     """What verdict.json holds, without the cost of a figure."""
+    from report.predictions import all_series
+
     _, attempts, _, found = _analysed(records, baseline)
-    return _summary(found, attempts, run, baseline)
+    return _summary(found, attempts, run, baseline, _flips(found, all_series(attempts)))
 
 
 def first_lines(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) -> list[str]:
@@ -102,7 +110,9 @@ def first_lines(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) -> 
     return _first_lines(found, attempts, run, baseline)
 
 
-def _summary(found: list[Comparison], attempts: pl.DataFrame, run: RunFacts, baseline: BaselineSpec) -> dict[str, Any]:
+def _summary(
+    found: list[Comparison], attempts: pl.DataFrame, run: RunFacts, baseline: BaselineSpec, flips: list[list[str]]
+) -> dict[str, Any]:
     from report import apart, drift, factors
     from report.verdict import as_json
 
@@ -110,13 +120,14 @@ def _summary(found: list[Comparison], attempts: pl.DataFrame, run: RunFacts, bas
         "comparisons": [
             {
                 **as_json(comparison),
+                "flips": flips[number],
                 "apart": apart.as_json(apart.apart(comparison)),
                 "sentences": [*_said(comparison, run), *_went(comparison, run, baseline)],
                 "factors": [
                     factors.as_json(each) for each in factors.factors(comparison, precision=baseline.precision)
                 ],
             }
-            for comparison in found
+            for number, comparison in enumerate(found)
         ],
         "run_id": run.run_id,
         "profile": run.profile,
@@ -174,6 +185,13 @@ def _went(comparison: Comparison, run: RunFacts, baseline: BaselineSpec) -> list
         *(spent.whole(comparison, each) for each in best if each.has_ledger),
         *(spent.split(comparison, each) for each in splits if each.row["platform"] != told),
     ]
+
+
+def _flips(found: list[Comparison], series: Sequence[Series]) -> list[list[str]]:
+    """Of each comparison when its answer would be another one."""
+    from report.flips import flips
+
+    return [flips(comparison, series) for comparison in found]
 
 
 def _first_lines(found: list[Comparison], attempts: pl.DataFrame, run: RunFacts, baseline: BaselineSpec) -> list[str]:
@@ -250,6 +268,8 @@ def _html(
     found: list[Comparison],
     drawn: list[dict[str, Figure | None]],
     order: Figure | None,
+    predicted: Figure | None,
+    flips: list[list[str]],
     palette: Palette,
     attempts: pl.DataFrame,
     run: RunFacts,
@@ -278,12 +298,13 @@ def _html(
         day=_days(attempts),
         first=_screen(found[0], attempts, run, baseline, timelines) if found else None,
         shown=[
-            {**_screen(comparison, attempts, run, baseline, timelines), "figures": figures}
-            for comparison, figures in zip(found, drawn, strict=False)
+            {**_screen(comparison, attempts, run, baseline, timelines), "figures": figures, "flips": flipping}
+            for comparison, figures, flipping in zip(found, drawn, flips, strict=False)
         ],
         total=len(found),
         rest=[_answer(comparison, run) for comparison in found[MOST_COMPARISONS:][:40]],
         order=order,
+        predicted=predicted,
         place={name: PALETTE.index(colour) for name, (colour, _) in palette.items()},
         unfinished=_unfinished(attempts, run),
         lost=_lost(attempts),
