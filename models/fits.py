@@ -21,8 +21,9 @@ OWN = re.compile(
     r"(?P<platform>mllib(?:-logistic)?)-(?P<kind>mlp|perceptron)-(?P<sizes>\d+(?:-\d+)+)-(?P<solver>gd|l-bfgs)"
     r"-(?P<executors>\d+)x(?P<cores>\d+)-(?P<digest>[0-9a-f]{8})-t(?P<trial>\d{1,9})-a(?P<attempt>\d{1,9})"
 )
-# The group of our fits over a row a partition, which are no training (models/mllib_exchange.py).
-EXCHANGE = "yarnstick-exchange"
+# The groups of our fits that are no training: over a row a partition (models/mllib_exchange.py), and to fewer
+# iterations for their accuracy (models/mllib_refits.py).
+EXCHANGE, REFIT = "yarnstick-exchange", "yarnstick-refit"
 NAMES_TOLD = 4
 
 
@@ -70,7 +71,7 @@ def fits(application: Application) -> list[LoggedFit]:
     """In the order in which they began: those of our own trials, and all others of a perceptron by its solvers."""
     groups: dict[str | None, list[Job]] = {}
     for job in application.jobs.values():
-        if job.group != EXCHANGE:
+        if job.group not in (EXCHANGE, REFIT):
             groups.setdefault(job.group, []).append(job)
     found = [fit for jobs in groups.values() for fit in _of_group(jobs)]
     for fit in found:

@@ -11,6 +11,7 @@ from typing import ClassVar, Protocol, cast
 
 from models.dataset import Dataset
 from models.spec import TrialSpec
+from models.target import Target
 from store.errors import SettingError
 from store.opening import Reach
 from yarn.shipped import Shipped
@@ -81,6 +82,7 @@ class Surroundings:
     spark_home: Path | None = None  # another than PySpark's own
     overhead_mib: int = 1536  # of an executor beside its heap, where its Python trains
     stall_seconds: float = 300.0  # that executors which train together wait for one of them
+    targets: tuple[Target, ...] = ()  # for which a platform without accuracy on its way finds it in fits of its own
 
 
 class TaintedError(Exception):

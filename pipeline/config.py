@@ -19,7 +19,19 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 from msgspec import Struct
 
-from pipeline.settings import LARGEST, MAY_BE_EMPTY, SECTIONS, Archive, Master, Profile, Settings, Url, attribute
+from models.target import FORM, Target
+from pipeline.settings import (
+    LARGEST,
+    MAY_BE_EMPTY,
+    SECTIONS,
+    Accuracy,
+    Archive,
+    Master,
+    Profile,
+    Settings,
+    Url,
+    attribute,
+)
 from store.addresses import SCHEMES, checked_url, is_on_hdfs
 from store.errors import SettingError
 from yarn.shipped import SUFFIXES
@@ -246,7 +258,8 @@ def _parse(key: str, hint: Any, given: Given) -> Any:
     text = given.text.strip()
     text.encode()  # refuses lone surrogates, as which bytes that are not UTF-8 arrive
     if get_origin(hint) is tuple:
-        return [_item(key, item, given) for item in _split(text)]
+        items = [_item(key, item, given) for item in _split(text)]
+        return _accuracies(items) if get_args(hint)[0] is Accuracy else items
     if get_origin(hint) is dict:
         return msgspec.json.decode(text or "{}", strict=False)
     if hint is Path or hint == Path | None:
@@ -307,6 +320,8 @@ def _described(hint: Any) -> str:
         return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
     if origin is dict:
         return 'a JSON object of texts, as in {"spark.ui.port": "4050"}'
+    if hint is Accuracy:
+        return f"{FORM}, above 0 and at most 1 and given once"
     if hint is Url:
         return "a directory, file:///..., hdfs://NAME/path, webhdfs://host:port/path or swebhdfs://host:port/path"
     if hint is Archive:
@@ -338,11 +353,22 @@ def _split(text: str) -> list[Any]:
 def _item(key: str, item: Any, given: Given) -> Any:
     if key == "batch_sizes" and item == "full":
         return None
-    if key == "datasets" and isinstance(item, str):
+    if key in ("datasets", "accuracies") and isinstance(item, str):
         kind, _, path = item.partition(":")
         if kind in ("csv", "parquet") and path and not is_on_hdfs(path):
             return f"{kind}:{_path(path, given)}"
     return item
+
+
+def _accuracies(items: list[Any]) -> list[Any]:
+    """As they are written; none for the same dataset and network twice."""
+    try:
+        parsed = [Target.parse(str(item)) for item in items]
+    except SettingError as error:
+        raise ValueError(str(error)) from None
+    if len({(each.dataset, each.network) for each in parsed}) < len(items):
+        raise ValueError("one is given twice")
+    return items
 
 
 def _store_url(text: str, given: Given) -> str:

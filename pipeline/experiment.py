@@ -130,6 +130,7 @@ class Experiment:
                 spark_conf=self.settings.spark.conf,
                 overhead_mib=self.settings.spark.overhead_mib,
                 stall_seconds=self.settings.spark.stall_seconds,
+                targets=self.settings.target.refitted,
                 archives=main.cache,
                 # Made of the classes of PySpark's own.
                 class_archives={} if home else class_archives(main.cache),

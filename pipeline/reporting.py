@@ -10,12 +10,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from models.outcome import LOG, Outcome
+from models.target import Target
 from pipeline.opening import open_store
 from pipeline.peaks import read_probes
 from pipeline.run_file import MERGED, PUBLISHED, RUN, RunFile, read_run
 from pipeline.timelines import timelines
 from pipeline.trials import Trials
-from report.facts import BaselineSpec, RunFacts
+from report.facts import BaselineSpec, Prices, RunFacts, Terms
 from store.errors import StoreError, UnfinishedError
 from store.protocol import Store
 
@@ -67,7 +68,7 @@ def publish_merged(store: Store, run: RunFile, outcomes: list[Outcome]) -> None:
 
     if not outcomes:
         raise StoreError(f"run {run.run_id} has no trial that ended: there is nothing to report yet")
-    for name, data in merged_files(outcomes, baseline=baseline_of(run)).items():
+    for name, data in merged_files(outcomes, baseline=baseline_of(run), terms=terms_of(run)).items():
         store.write(f"runs/{run.run_id}/{REPORT}/{name}", data)
 
 
@@ -144,6 +145,14 @@ def baseline_of(run: RunFile) -> BaselineSpec:
     return BaselineSpec(**{key: run.settings[f"{section}.{key}"] for key in ("platform", "precision", "threads")})
 
 
+def terms_of(run: RunFile) -> Terms:
+    """The targets and prices that the run was begun with; one of before they were has none."""
+    accuracies = run.settings.get("yarnstick.target.accuracies", [])
+    given = {name: run.settings.get(f"yarnstick.price.{name}") for name in Prices.__dataclass_fields__}
+    prices = Prices(**{name: value for name, value in given.items() if value is not None})
+    return Terms(targets=tuple(map(Target.parse, accuracies)), prices=prices)
+
+
 def _facts(store: Store, run: RunFile, records: pa.Table) -> RunFacts:
     texts = sorted(text for text in records["versions"].unique().to_pylist() if text)
     return RunFacts(
@@ -158,6 +167,7 @@ def _facts(store: Store, run: RunFile, records: pa.Table) -> RunFacts:
         settings=run.settings,
         rows_of=run.rows,
         trials_planned=run.trials,
+        terms=terms_of(run),
         probes=read_probes(store, f"runs/{run.run_id}"),
     )
 

@@ -10,15 +10,18 @@ import msgspec
 from msgspec import Meta, Struct
 
 from models.ranks.balance import WEIGHTS
+from models.target import Target
 
 LARGEST = 2**31 - 1
 Whole = Annotated[int, Meta(ge=1, le=LARGEST)]
 Seed = Annotated[int, Meta(ge=0, le=LARGEST)]
 Positive = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
 Fraction = Annotated[float, Meta(gt=0, le=1)]
 Inner = Annotated[float, Meta(gt=0, lt=1)]
 Url = NewType("Url", str)  # of a store
 Archive = NewType("Archive", str)  # a path, or an address on HDFS; empty is none
+Accuracy = NewType("Accuracy", str)  # that a dataset's test rows are to reach: models/target.py reads it
 Master = NewType("Master", str)  # of Spark: local-cluster, yarn, or the address of its own cluster manager
 
 
@@ -51,6 +54,27 @@ class Baseline(Struct, frozen=True, kw_only=True):
     platform: str
     precision: str
     threads: Whole
+
+
+class Targets(Struct, frozen=True, kw_only=True):
+    accuracies: tuple[Accuracy, ...]
+    refits: bool
+
+    @property
+    def parsed(self) -> tuple[Target, ...]:
+        return tuple(map(Target.parse, self.accuracies))
+
+    @property
+    def refitted(self) -> tuple[Target, ...]:
+        """For which MLlib's accuracy on its way is looked for."""
+        return self.parsed if self.refits else ()
+
+
+class Price(Struct, frozen=True, kw_only=True):
+    core_hour: NotNegative | None
+    memory_gb_hour: NotNegative | None
+    gpu_hour: NotNegative | None
+    currency: str
 
 
 class Csv(Struct, frozen=True, kw_only=True):
@@ -133,6 +157,8 @@ SECTIONS: dict[str, type[Struct]] = {
     "yarnstick": Main,
     "yarnstick.store": StoreSettings,
     "yarnstick.baseline": Baseline,
+    "yarnstick.target": Targets,
+    "yarnstick.price": Price,
     "yarnstick.csv": Csv,
     "yarnstick.mnist": Mnist,
     "yarnstick.cifar10": ImageSettings,
@@ -143,7 +169,7 @@ SECTIONS: dict[str, type[Struct]] = {
     "yarnstick.spark": Spark,
 }
 # Lists that may be empty; of all others at least one value is needed.
-MAY_BE_EMPTY = {"workers", "partitions", "namenodes", "resource_managers"}
+MAY_BE_EMPTY = {"accuracies", "workers", "partitions", "namenodes", "resource_managers"}
 # What does not change a result may differ between two calls of one run.
 INCIDENTAL = {
     "yarnstick.hadoop.accepted_seconds",
@@ -162,6 +188,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     main: Main
     store: StoreSettings
     baseline: Baseline
+    target: Targets
+    price: Price
     csv: Csv
     mnist: Mnist
     cifar10: ImageSettings

@@ -9,8 +9,10 @@ import polars as pl
 
 from models.record import IDENTITY
 from report import tables
-from report.facts import WORK, BaselineSpec
+from report.facts import NO_TERMS, WORK, BaselineSpec, Terms
+from report.price import with_price
 from report.statistics import interval, outliers
+from report.target import OF_TRIALS, reached_said, with_target
 from report.trials import OF_TRIAL, SPENT, trials, whole_mean
 from report.words import counted, label, percent, period, seconds, seconds_between, solver, times, varying, work
 from report.words import rows as rows_of
@@ -37,10 +39,13 @@ COLUMNS = (
     "status",
     *SPENT,  # ours: means of an epoch, as mean_seconds is
     *OF_TRIAL,
+    "price_per_training",
+    "price_to_target",
+    "seconds_to_target_low",  # above: where the accuracy is known only now and then, both are a bracket
 )
 
 
-def configurations(attempts: pl.DataFrame, *, baseline: BaselineSpec) -> pl.DataFrame:
+def configurations(attempts: pl.DataFrame, *, baseline: BaselineSpec, terms: Terms = NO_TERMS) -> pl.DataFrame:
     """COLUMNS, and what the verdict and the figures need beside them, best first within each class of equal work."""
     every = pl.col("counts")
     ranked = pl.col("ranked")
@@ -61,6 +66,10 @@ def configurations(attempts: pl.DataFrame, *, baseline: BaselineSpec) -> pl.Data
             .filter(ranked)
             .sort_by(pl.col("trial").filter(ranked))
             .alias("trial_seconds_per_pass"),
+            (pl.col("startup_seconds") + pl.col("load_seconds"))
+            .filter(ranked)
+            .sort_by(pl.col("trial").filter(ranked))
+            .alias("trial_fixed"),
             pl.col("passes_per_epoch").filter(ranked).mean(),
             pl.col("updates_per_epoch").drop_nulls().mean(),
             pl.col("epochs_requested").drop_nulls().last(),
@@ -76,8 +85,9 @@ def configurations(attempts: pl.DataFrame, *, baseline: BaselineSpec) -> pl.Data
             pl.col("blas").filter(ranked).drop_nulls().unique(maintain_order=True).alias("blas"),
             pl.col("price_per_hour").drop_nulls().first(),
             pl.struct("outcome", "reason").filter(every & ~ranked).alias("not_ranked"),
+            *OF_TRIALS,
         )
-        .with_columns(total_cores=_total_cores(), seconds_to_target=_nothing(), price=_nothing())
+        .with_columns(total_cores=_total_cores())
     )
     frame = _with_class(frame)
     low, high = interval(
@@ -88,10 +98,11 @@ def configurations(attempts: pl.DataFrame, *, baseline: BaselineSpec) -> pl.Data
         ci_high=pl.Series(high, nan_to_null=True),
         outliers=pl.Series([sum(outliers(values)) for values in frame["trial_seconds"].to_list()], dtype=pl.Int64),
     )
-    frame = _with_baselines(frame, baseline)
+    frame = with_price(with_baselines(frame, baseline), terms.prices)
     rows = frame.select(
-        "by_pass", "rank_by", "attempted", "trials", "noisy", "outliers", "warmup_kept", "not_ranked"
-    ).to_dicts()
+        "by_pass", "rank_by", "attempted", "trials", "noisy", "outliers", "warmup_kept", "not_ranked",
+        "target", "judged", "reached", "best_accuracy",
+    ).to_dicts()  # fmt: skip
     frame = frame.with_columns(status=pl.Series([_status(row) for row in rows], dtype=pl.String))
     # Updates are whole numbers, unless a trial stopped within an epoch.
     if (frame["updates_per_epoch"].drop_nulls() % 1 == 0).all():
@@ -99,10 +110,12 @@ def configurations(attempts: pl.DataFrame, *, baseline: BaselineSpec) -> pl.Data
     return frame.sort("class", "rank_by", *IDENTITY, nulls_last=True, maintain_order=True)
 
 
-def compared(records: pl.DataFrame, *, baseline: BaselineSpec) -> tuple[pl.DataFrame, pl.DataFrame]:
+def compared(
+    records: pl.DataFrame, *, baseline: BaselineSpec, terms: Terms = NO_TERMS
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The trials of some records, and the configurations they are trials of."""
-    attempts = trials(records)
-    return attempts, configurations(attempts, baseline=baseline)
+    attempts = with_target(records, trials(records), terms.targets)
+    return attempts, configurations(attempts, baseline=baseline, terms=terms)
 
 
 def _with_class(frame: pl.DataFrame) -> pl.DataFrame:
@@ -135,7 +148,7 @@ def _with_class(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _with_baselines(frame: pl.DataFrame, baseline: BaselineSpec) -> pl.DataFrame:
+def with_baselines(frame: pl.DataFrame, baseline: BaselineSpec) -> pl.DataFrame:
     """Mean seconds over the baseline's of the same class: of the named threads, and of the most threads it ran with."""
     mine = (
         (pl.col("platform") == baseline.platform)
@@ -161,10 +174,6 @@ def _total_cores() -> pl.Expr:
     return pl.coalesce(pl.col("executors") * pl.col("cores"), "threads", "cores")
 
 
-def _nothing() -> pl.Expr:
-    return pl.lit(None, pl.Float64)
-
-
 def _status(row: dict[str, Any]) -> str:
     """`ok`, `ok (1 of 3 trials failed: ...)`, `not run: no CUDA device`, `diverged at epoch 2`, ..."""
     causes: dict[str, int] = {}
@@ -184,6 +193,8 @@ def _status(row: dict[str, Any]) -> str:
         said.append(f"{counted(row['outliers'], 'outlier')} kept")
     if row["warmup_kept"]:
         said.append("one epoch a trial: its warm-up is kept")
+    if short := reached_said(row):
+        said.append(short)
     return f"ok ({'; '.join(said)})" if said else "ok"
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from models.probes import MachineProbes
+from models.target import Target
 from report.words import counted
 
 # Only within equal work may seconds be compared. Epochs that were asked for matter where a whole training was timed.
@@ -26,6 +27,27 @@ class BaselineSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """What an hour costs, as luigi.cfg has it; None: that is not known."""
+
+    core_hour: float | None = None
+    memory_gb_hour: float | None = None
+    gpu_hour: float | None = None
+    currency: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What seconds are held against beside each other: accuracies to reach, and prices."""
+
+    targets: tuple[Target, ...] = ()
+    prices: Prices = Prices()
+
+
+NO_TERMS = Terms()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
     """What is known of a run and stands in no record."""
 
@@ -40,5 +62,6 @@ class RunFacts:
     settings: Mapping[str, Any] = field(default_factory=dict)
     rows_of: Mapping[str, int] = field(default_factory=dict)  # training rows of each dataset
     trials_planned: int | None = None  # more than the records hold where the run was stopped
+    terms: Terms = NO_TERMS
     probes: tuple[MachineProbes, ...] = ()  # the speed of each machine's matrix product
     notes: tuple[str, ...] = ()  # what a reader has to know, a sentence each

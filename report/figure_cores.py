@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 
 from report import sentences
+from report.cost import Question
 from report.drawing import (
     FITTED,
     INK,
@@ -36,8 +37,13 @@ from report.words import period, resources, seconds, seconds_between, title
 DASHES = alt.Scale(domain=[0, 1, 2, 3], range=[[1, 0], [6, 3], [2, 3], [8, 3, 2, 3]])
 
 
-def cores_figure(comparison: Comparison, *, name: str, palette: Palette) -> Figure | None:
-    """A line for each platform and its cores an executor; None where no number of cores was varied."""
+def cores_figure(
+    comparison: Comparison, *, name: str, palette: Palette, asked: Sequence[Question] = ()
+) -> Figure | None:
+    """A line for each platform and its cores an executor; None where no number of cores was varied.
+
+    The baselines are lines across. A ring is where a platform first beats one: its COST.
+    """
     lines = lines_of(comparison)
     if len({row["total_cores"] for line in lines for row in line}) < 2:
         return None
@@ -58,18 +64,40 @@ def cores_figure(comparison: Comparison, *, name: str, palette: Palette) -> Figu
             )
         ),
     )
+    across = [each for each in asked if each.baseline is not None and not each.with_startup]
+    rings = _rings(lines[:MOST_LINES], across)
     said = sentences.of_cores(comparison) + sentences.cut(MOST_LINES, len(lines), "lines")
-    return figure(name, said, table, lambda w: _cores_chart(comparison, lines[:MOST_LINES], palette, w))
+    if rings:
+        said += " A ring is where a platform first beats a baseline."
+    return figure(name, said, table, lambda w: _cores_chart(comparison, lines[:MOST_LINES], across, rings, palette, w))
 
 
-def _cores_chart(comparison: Comparison, lines: Sequence[Sequence[Row]], palette: Palette, width: int) -> Spec:
+def _rings(lines: Sequence[Sequence[Row]], asked: Sequence[Question]) -> list[dict[str, Any]]:
+    drawn = {row["configuration"] for line in lines for row in line}
+    winners = [each.winner for question in asked for each in question.costs if each.winner is not None]
+    points = [
+        {"cores": each.row["total_cores"], "seconds": each.mean}
+        for each in winners
+        if each.row["configuration"] in drawn
+    ]
+    return list({tuple(point.values()): point for point in points}.values())
+
+
+def _cores_chart(
+    comparison: Comparison,
+    lines: Sequence[Sequence[Row]],
+    asked: Sequence[Question],
+    rings: list[dict[str, Any]],
+    palette: Palette,
+    width: int,
+) -> Spec:
     height = 320
     points = _points(comparison, lines, palette)
     totals = sorted({point["cores"] for point in points})
     ideals = _ideals(lines)
     values = [point[key] for point in points for key in ("low", "high")] + [point["seconds"] for point in ideals]
-    if comparison.baseline is not None:
-        values.append(comparison.baseline["rank_by"])
+    level = [(each.against, each.baseline.mean) for each in asked if each.baseline is not None]
+    values += [value for _, value in level]
     low, high = min(values) / 1.25, max(values) * 1.25
     x, across = cores_axis(totals, width=width)
     y = log_y("seconds", low, high, height=height)
@@ -81,10 +109,9 @@ def _cores_chart(comparison: Comparison, lines: Sequence[Sequence[Row]], palette
         .mark_line(color=MUTED, strokeWidth=1, strokeDash=[1, 4], strokeCap="round")
         .encode(x=x, y=y, detail=alt.Detail("line:N"))
     ]
-    if comparison.baseline is not None:
-        base = [{"seconds": comparison.baseline["rank_by"]}]
-        layers.append(alt.Chart(data(base)).mark_rule(color=MUTED, strokeDash=[3, 3]).encode(y=y))
-        labels.append((None, comparison.baseline["rank_by"], "baseline"))
+    for text, value in level:
+        layers.append(alt.Chart(data([{"seconds": value}])).mark_rule(color=MUTED, strokeDash=[3, 3]).encode(y=y))
+        labels.append((None, value, text))
     layers += [
         alt.Chart(data(points))
         .mark_line(strokeWidth=2)
@@ -96,6 +123,9 @@ def _cores_chart(comparison: Comparison, lines: Sequence[Sequence[Row]], palette
         .mark_point(size=60, filled=True, opacity=1, stroke=PAPER, strokeWidth=1)
         .encode(x=x, y=y, color=colour, shape=shape),
     ]
+    if rings:
+        ring = alt.Chart(data(rings)).mark_point(size=230, filled=False, color=INK, strokeWidth=1.5, shape="circle")
+        layers.append(ring.encode(x=x, y=y))
     layers += end_labels(labels, x=x, y=y, across=across, up=[low, high], last=totals[-1], width=width, height=height)
     heading = "seconds " + period(comparison.work, by_pass=comparison.by_pass) + " (log scale)"
     padding = {"left": 2, "right": 12, "top": 4, "bottom": 2}

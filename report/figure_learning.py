@@ -13,6 +13,7 @@ from report import sentences
 from report.drawing import (
     INK,
     MOST_LINES,
+    MUTED,
     SECONDS,
     Figure,
     Palette,
@@ -27,6 +28,7 @@ from report.drawing import (
     texts,
     ticks,
 )
+from report.target import accuracy_said
 from report.verdict import Comparison
 from report.words import counted, seconds, title
 
@@ -66,10 +68,13 @@ def learning_figure(
         ),
     )
     said = sentences.of_learning(curves) + sentences.cut(MOST_LINES, len(curves), "lines")
-    return figure(name, said, table, lambda width: _learning_chart(curves[:MOST_LINES], palette, width))
+    target = comparison.work["target"]
+    if target is not None:
+        said += f" The dashed line is the target, {accuracy_said(target)}; a ring is where a line first reaches it."
+    return figure(name, said, table, lambda width: _learning_chart(curves[:MOST_LINES], palette, width, target))
 
 
-def _learning_chart(curves: Sequence[dict[str, Any]], palette: Palette, width: int) -> Spec:
+def _learning_chart(curves: Sequence[dict[str, Any]], palette: Palette, width: int, target: float | None) -> Spec:
     wide = width > 500
     panels = [name for name in PANELS if any(point[name] is not None for curve in curves for point in curve["points"])]
     across = (width - 8 - 39 * len(panels) - 20 * (len(panels) - 1)) / len(panels) if wide else width - 47
@@ -107,15 +112,17 @@ def _learning_chart(curves: Sequence[dict[str, Any]], palette: Palette, width: i
             for point in curve["points"]
             if point[name] is not None
         ]
-        values = [point["value"] for point in points]
+        goal = target if name == "accuracy" else None
+        values = [point["value"] for point in points] + ([] if goal is None else [factor * goal])
         margin = 0.1 * ((max(values) - min(values)) or abs(max(values)) or 1.0)
         up = [min(values) - margin, max(values) + margin]
         y = alt.Y(
             "value:Q",
             scale=alt.Scale(domain=up, zero=False, nice=False),
-            axis=alt.Axis(title=None, tickCount=5, minExtent=34, maxExtent=34, format="~g"),
+            axis=alt.Axis(title=None, tickCount=5, minExtent=34, maxExtent=34, format="~r"),
         )
         layers: list[Any] = [
+            *([] if goal is None else _target(points, factor * goal, x=x, y=y)),
             alt.Chart(data(points))
             .mark_line(strokeWidth=2)
             .encode(x=x, y=y, color=colour, strokeDash=dash, detail=alt.Detail("line:N")),
@@ -132,6 +139,17 @@ def _learning_chart(curves: Sequence[dict[str, Any]], palette: Palette, width: i
     if wide:
         return {"hconcat": drawn, "spacing": 59, "bounds": "flush", "padding": padding}
     return {"vconcat": drawn, "spacing": 14, "padding": padding}
+
+
+def _target(points: Sequence[dict[str, Any]], goal: float, *, x: Any, y: Any) -> list[Any]:
+    """A line across, and a ring around the first point of each line that is on it or above."""
+    firsts: dict[int, dict[str, Any]] = {}
+    for point in points:
+        if point["value"] >= goal:
+            firsts.setdefault(point["line"], {"seconds": point["seconds"], "value": point["value"]})
+    rule = alt.Chart(data([{"value": goal}])).mark_rule(color=MUTED, strokeDash=[3, 3]).encode(y=y)
+    ring = alt.Chart(data(list(firsts.values()))).mark_point(size=150, filled=False, color=INK, strokeWidth=1.5)
+    return [rule, ring.encode(x=x, y=y)] if firsts else [rule]
 
 
 def _labels(

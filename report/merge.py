@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from models.outcome import Outcome
 from models.record import COLUMNS, schema
-from report.facts import BaselineSpec
+from report.facts import NO_TERMS, BaselineSpec, Terms
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def merged_files(outcomes: Sequence[Outcome], *, baseline: BaselineSpec) -> dict[str, bytes]:
+def merged_files(outcomes: Sequence[Outcome], *, baseline: BaselineSpec, terms: Terms = NO_TERMS) -> dict[str, bytes]:
     """`epochs.*` with every record of every attempt, and `comparison.*`."""
     import polars as pl
 
@@ -22,7 +22,7 @@ def merged_files(outcomes: Sequence[Outcome], *, baseline: BaselineSpec) -> dict
 
     table = records_table(outcomes)
     records = pl.DataFrame(table)
-    _, configurations = comparison.compared(records, baseline=baseline)
+    _, configurations = comparison.compared(records, baseline=baseline, terms=terms)
     return {
         "epochs.parquet": parquet(table),
         **comparison.files(records, configurations),

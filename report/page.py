@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from models.noise import told
-from report.facts import BaselineSpec, RunFacts
+from report.facts import BaselineSpec, RunFacts, Terms
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 
 # The classes of equal work that get figures; all others are in the verdict and the tables.
 MOST_COMPARISONS = 4
+FIGURES = ("seconds", "ledger", "timeline", "cores", "scaling", "learning", "boxes", "accuracy", "price")
 
 
 def report_files(
     records: pa.Table, *, run: RunFacts, baseline: BaselineSpec, timelines: Sequence[Timeline] = ()
 ) -> dict[str, bytes]:
     """Every file of the report but what Merge writes, by its path below the report's directory."""
-    from report import fits, planned, sweeps, timeline
+    from report import cost, fits, planned, priced, sweeps, timeline, unequal
     from report.axes import said, swept
     from report.drawing import colours
     from report.figure_boxes import boxes_figure
@@ -45,13 +46,13 @@ def report_files(
     from report.predictions import all_series
     from report.trials import ranked_epochs
 
-    frame, attempts, configurations, found = _analysed(records, baseline)
+    frame, attempts, configurations, found = _analysed(records, baseline, run.terms)
     palette = colours(configurations["platform"].unique().to_list())
     epochs = ranked_epochs(frame, attempts)
     drawn: list[dict[str, Figure | None]] = []
     for number, comparison in enumerate(found[:MOST_COMPARISONS], 1):
         if not comparison.ran:
-            drawn.append(dict.fromkeys(("seconds", "ledger", "timeline", "cores", "scaling", "learning", "boxes")))
+            drawn.append(dict.fromkeys(FIGURES))
             continue
         end = "" if number == 1 else f"_{number}"
         spent = _spent(comparison, run, baseline)
@@ -61,7 +62,12 @@ def report_files(
                 "seconds": seconds_figure(comparison, name=f"seconds{end}", palette=palette),
                 "ledger": ledger_figure(comparison, spent, name=f"ledger{end}", palette=palette),
                 "timeline": timeline_figure(tasks, names=comparison.varying, name=f"timeline{end}", palette=palette),
-                "cores": cores_figure(comparison, name=f"cores{end}", palette=palette),
+                "cores": cores_figure(
+                    comparison,
+                    name=f"cores{end}",
+                    palette=palette,
+                    asked=cost.questions(comparison, spec=baseline),
+                ),
                 "scaling": scaling_figure(comparison, name=f"scaling{end}", palette=palette),
                 "learning": learning_figure(
                     comparison,
@@ -71,6 +77,7 @@ def report_files(
                     palette=palette,
                 ),
                 "boxes": boxes_figure(comparison, name=f"boxes{end}", palette=palette),
+                **priced.figures(comparison, configurations, found, run=run, end=end, palette=palette),
             }
         )
     order = order_figure(attempts, configurations, name="order", palette=palette)
@@ -80,18 +87,18 @@ def report_files(
     environment = _environment(attempts, run)
     axes, lines = swept(configurations), fits.fits(configurations)
     files = {
-        "verdict.json": _json(_summary(found, attempts, run, baseline, flips)),
+        "verdict.json": _json(_summary(found, configurations, attempts, run, baseline, flips)),
         "environment.json": _json(environment),
         "fits.csv": fits.csv(lines),
-        "tests.csv": planned.csv(found, axes),
+        "tests.csv": planned.csv(found, axes, to_target=unequal.by_target(configurations, baseline=baseline)),
         **sweeps.files(configurations),
         **({"timeline.csv": timeline.csv(timelines)} if timelines else {}),
     }
     for figure in [*(each for group in drawn for each in group.values()), order, predicted]:
         files |= figure.files if figure else {}
     files["report.html"] = _html(
-        found, drawn, order, predicted, flips, palette, attempts, run, baseline, environment, timelines, sorted(files),
-        {"axes": said(axes), "lines": fits.sentences(lines)},
+        found, drawn, order, palette, attempts, configurations, run, baseline, environment, timelines, sorted(files),
+        {"axes": said(axes), "lines": fits.sentences(lines), "predicted": predicted, "flips": flips},
     ).encode()  # fmt: skip
     return dict(sorted(files.items()))
 
@@ -100,20 +107,25 @@ def summary(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) -> dict
     """What verdict.json holds, without the cost of a figure."""
     from report.predictions import all_series
 
-    _, attempts, _, found = _analysed(records, baseline)
-    return _summary(found, attempts, run, baseline, _flips(found, all_series(attempts)))
+    _, attempts, configurations, found = _analysed(records, baseline, run.terms)
+    return _summary(found, configurations, attempts, run, baseline, _flips(found, all_series(attempts)))
 
 
 def first_lines(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) -> list[str]:
     """For the terminal at the end of a run: the page's first sentences and its first table. In verdict.json too."""
-    _, attempts, _, found = _analysed(records, baseline)
+    _, attempts, _, found = _analysed(records, baseline, run.terms)
     return _first_lines(found, attempts, run, baseline)
 
 
 def _summary(
-    found: list[Comparison], attempts: pl.DataFrame, run: RunFacts, baseline: BaselineSpec, flips: list[list[str]]
+    found: list[Comparison],
+    configurations: pl.DataFrame,
+    attempts: pl.DataFrame,
+    run: RunFacts,
+    baseline: BaselineSpec,
+    flips: list[list[str]],
 ) -> dict[str, Any]:
-    from report import apart, drift, factors
+    from report import apart, cost, drift, factors, marginal, price, unequal
     from report.verdict import as_json
 
     return {
@@ -122,12 +134,18 @@ def _summary(
                 **as_json(comparison),
                 "flips": flips[number],
                 "apart": apart.as_json(apart.apart(comparison)),
+                "cost": [cost.to_json(each) for each in cost.questions(comparison, spec=baseline)],
+                "marginal": [marginal.to_json(each) for each in marginal.lines(comparison)],
+                "price": price.to_json(comparison, cost.questions(comparison, spec=baseline)),
                 "sentences": [*_said(comparison, run), *_went(comparison, run, baseline)],
                 "factors": [
                     factors.as_json(each) for each in factors.factors(comparison, precision=baseline.precision)
                 ],
             }
             for number, comparison in enumerate(found)
+        ],
+        "targets": [
+            unequal.to_json(each, baseline=baseline) for each in unequal.by_target(configurations, baseline=baseline)
         ],
         "run_id": run.run_id,
         "profile": run.profile,
@@ -137,7 +155,7 @@ def _summary(
 
 
 def _analysed(
-    records: pa.Table, baseline: BaselineSpec
+    records: pa.Table, baseline: BaselineSpec, terms: Terms
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, list[Comparison]]:
     import polars as pl
 
@@ -145,7 +163,7 @@ def _analysed(
     from report.verdict import comparisons
 
     frame = pl.DataFrame(records)
-    attempts, configurations = compared(frame, baseline=baseline)
+    attempts, configurations = compared(frame, baseline=baseline, terms=terms)
     return frame, attempts, configurations, comparisons(configurations, baseline=baseline)
 
 
@@ -268,10 +286,9 @@ def _html(
     found: list[Comparison],
     drawn: list[dict[str, Figure | None]],
     order: Figure | None,
-    predicted: Figure | None,
-    flips: list[list[str]],
     palette: Palette,
     attempts: pl.DataFrame,
+    configurations: pl.DataFrame,
     run: RunFacts,
     baseline: BaselineSpec,
     environment: dict[str, Any],
@@ -283,7 +300,7 @@ def _html(
 
     import jinja2
 
-    from report import sentences, words
+    from report import paying, sentences, words
     from report.drawing import PALETTE
 
     folder = resources("report")
@@ -299,12 +316,12 @@ def _html(
         first=_screen(found[0], attempts, run, baseline, timelines) if found else None,
         shown=[
             {**_screen(comparison, attempts, run, baseline, timelines), "figures": figures, "flips": flipping}
-            for comparison, figures, flipping in zip(found, drawn, flips, strict=False)
+            for comparison, figures, flipping in zip(found, drawn, more["flips"], strict=False)
         ],
+        targets=paying.targets_shown(configurations, baseline),
         total=len(found),
         rest=[_answer(comparison, run) for comparison in found[MOST_COMPARISONS:][:40]],
         order=order,
-        predicted=predicted,
         place={name: PALETTE.index(colour) for name, (colour, _) in palette.items()},
         unfinished=_unfinished(attempts, run),
         lost=_lost(attempts),
@@ -325,11 +342,12 @@ def _screen(
     timelines: Sequence[Timeline],
 ) -> dict[str, Any]:
     """What the first screen and the sections say of one class of equal work."""
-    from report import factors, sentences, spent, timeline, words
+    from report import factors, paying, sentences, spent, timeline, words
 
     slowest = max((each.best["rank_by"] for each in comparison.standings), default=1.0)
     return {
         "comparison": comparison,
+        "subject": words.work(comparison.work),
         "heading": f"{words.work(comparison.work)}, {words.solver(comparison.work)}",
         "share": words.rows(comparison.work, of=run.rows_of.get(comparison.work["dataset"])),
         "period": words.period(comparison.work, by_pass=comparison.by_pass),
@@ -350,6 +368,7 @@ def _screen(
         "factors": [spent.factor(each) for each in factors.factors(comparison, precision=baseline.precision)],
         "load": timeline.load_rows(comparison, timelines),
         "of_load": timeline.of_load(comparison),
+        **paying.shown(comparison, baseline, run.terms.prices),
     }
 
 

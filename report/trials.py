@@ -85,8 +85,13 @@ def trials(records: pl.DataFrame) -> pl.DataFrame:
 
 def ranked_epochs(records: pl.DataFrame, attempts: pl.DataFrame) -> pl.DataFrame:
     """The records of the ranked trials, with the number of their configuration."""
-    ranked = attempts.filter("ranked").select(ATTEMPT)
-    return _with_configuration(_completed(records)).join(ranked, on=ATTEMPT, how="semi", nulls_equal=True)
+    return epochs_of(records, attempts.filter("ranked"))
+
+
+def epochs_of(records: pl.DataFrame, attempts: pl.DataFrame) -> pl.DataFrame:
+    """The records of these attempts, with the number of their configuration."""
+    wanted = attempts.select(ATTEMPT)
+    return _with_configuration(_completed(records)).join(wanted, on=ATTEMPT, how="semi", nulls_equal=True)
 
 
 def _completed(records: pl.DataFrame) -> pl.DataFrame:

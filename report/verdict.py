@@ -82,6 +82,11 @@ class Comparison:
         return self.standings[0] if self.standings else None
 
     @property
+    def is_to_target(self) -> bool:
+        """Of unequal work, by the seconds to a target: report/unequal.py."""
+        return bool(self.work.get("is_to_target"))
+
+    @property
     def runner_up(self) -> Test | None:
         return next((test for test in self.tests if test.against == "runner-up"), None)
 

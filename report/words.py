@@ -85,6 +85,11 @@ def size(count: int) -> str:
     return counted(count, "byte")
 
 
+def money(value: float, currency: str) -> str:
+    """`0.0123 EUR`."""
+    return f"{significant(value, 3)} {currency}".rstrip()
+
+
 def percent(value: float, digits: int = 3) -> str:
     return f"{significant(100 * value, digits)} %"
 

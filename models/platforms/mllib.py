@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from models.dataset import Dataset
 from models.event_log import Application
+from models.fits import REFIT
 from models.mllib_exchange import Exchanges, few
 from models.mllib_fit import Fit, disagreement, ended, epoch_spans, finished_jobs
+from models.mllib_refits import accuracies
 from models.networks import Layer, accuracy, flatten, initial_weights, unflatten
 from models.protocol import Epoch, Surroundings, TaintedError
 from models.ranks.executor_memory import ExecutorMemory
 from models.spark_application import SparkApplication
 from models.spec import FULL_BATCH_SOLVERS, TrialSpec
+from models.target import target_accuracy
 from store.errors import TrialError, YarnstickError
 
 if TYPE_CHECKING:
@@ -68,6 +71,12 @@ class MLlib:
                 exchange_seconds = self._exchanges.seconds(
                     application, spec, rows=lambda: _rows(application, application.master.rows(few(spec, data), data))
                 )
+            context.setJobGroup(REFIT, "yarnstick")
+            learnt = accuracies(
+                spec,
+                target=target_accuracy(self._surroundings.targets, dataset=spec.dataset, network=spec.network.name),
+                judge=lambda shorter: self._test_accuracy(shorter, data, self._fit(shorter, data, rows)),
+            )
         except Exception as error:
             if why := application.lost():
                 self.close()
@@ -96,7 +105,7 @@ class MLlib:
                 loss=fit.losses[number - 1],
                 ledger=span.ledger,
                 train_accuracy=_accuracy(spec, fit, data, *data.read_train(spec.data_fraction)) if last else None,
-                test_accuracy=_accuracy(spec, fit, data, *data.read_test()) if last else None,
+                test_accuracy=self._test_accuracy(spec, data, fit) if last else learnt.get(number),
                 startup_seconds=application.startup_seconds,
                 load_seconds=load_seconds,
                 bytes_read=data.train_bytes,
@@ -138,6 +147,9 @@ class MLlib:
         seconds, ended = time.perf_counter() - clock, time.time()
         losses, layers = self._found(spec, model)
         return Fit(seconds=seconds, began=began, ended=ended, losses=[float(each) for each in losses], layers=layers)
+
+    def _test_accuracy(self, spec: TrialSpec, data: Dataset, fit: Fit) -> float | None:
+        return _accuracy(spec, fit, data, *data.read_test())
 
     def _estimator(self, spec: TrialSpec, data: Dataset) -> Any:
         from pyspark.ml.classification import MultilayerPerceptronClassifier

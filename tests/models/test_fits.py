@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from models.event_log import read_event_log
-from models.fits import EXCHANGE, LoggedFit, epochs_of, fits, refuse_other_work
+from models.fits import EXCHANGE, REFIT, LoggedFit, epochs_of, fits, refuse_other_work
 from store.errors import DataError
 from tests.models.spark_logs import (
     GD,
@@ -45,8 +45,9 @@ def test_what_follows_a_fit_says_that_it_ended(tmp_path: Path, end: dict[str, An
     assert of(tmp_path, *gd_fit(4), end)[0].broken is None
 
 
-def test_a_fit_over_a_row_a_partition_is_no_training(tmp_path: Path) -> None:
-    events = [*gd_fit(4), *gd_fit(7, first=50, at=50_000, group=EXCHANGE), unpersisted()]
+@pytest.mark.parametrize("group", [EXCHANGE, REFIT])
+def test_our_fits_beside_a_training_are_none(tmp_path: Path, group: str) -> None:
+    events = [*gd_fit(4), *gd_fit(7, first=50, at=50_000, group=group), unpersisted()]
     (fit,) = of(tmp_path, *events)
     assert (fit.group, len(fit.passes), fit.broken) == ("g", 4, None)
 

@@ -257,6 +257,18 @@ def test_some_lists_may_be_empty() -> None:
     assert refused("profile.quick.solvers=").startswith("--set: profile.quick.solvers is empty: write a list")
 
 
+def test_target_accuracies_are_of_datasets_and_networks(place: Path) -> None:
+    assert quick().target.parsed == ()
+    mnist, own = quick("target.accuracies=mnist=0.9 csv:rows.csv@mlp:*-8-*=0.5").target.parsed
+    assert (mnist.dataset, mnist.network, mnist.accuracy) == ("mnist", None, 0.9)
+    assert (own.dataset, own.network) == (f"csv:{place / 'rows.csv'}", "mlp:*-8-*")
+    assert quick("target.accuracies=mnist=0.9").target.refitted == (mnist,)
+    assert quick("target.accuracies=mnist=0.9", "target.refits=false").target.refitted == ()
+    allowed = "each DATASET=0.9, or DATASET@NETWORK=0.9 for one network, above 0 and at most 1 and given once"
+    for text in ("mnist", "mnist=90", "mnist=0.9 mnist=0.8", "[7]"):
+        assert allowed in refused(f"target.accuracies={text}")
+
+
 def test_a_store_may_be_on_hdfs(place: Path) -> None:
     assert quick(store="HDFS://demo//a/").store.url == "hdfs://demo/a"
     assert quick("store.url=webhdfs://nn:9870/a").store.url == "webhdfs://nn:9870/a"

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from pipeline.config import read_settings
-from pipeline.reporting import again, known_run
+from pipeline.reporting import again, known_run, terms_of
+from pipeline.run_file import RunFile
+from report.facts import Prices, Terms
 from store.errors import StoreError
 from tests.pipeline.conftest import Finished
 from tests.pipeline.place import Place
@@ -20,6 +24,22 @@ def copied(place: Place, finished: Finished, monkeypatch: pytest.MonkeyPatch) ->
     shutil.copytree(finished.place.store, place.store)
     monkeypatch.chdir(place.folder)
     return place
+
+
+def test_targets_and_prices_are_those_that_the_run_was_begun_with(place: Place) -> None:
+    overrides = ["target.accuracies=mnist=0.9", "price.core_hour=0.05", "price.currency=EUR"]
+    settings = read_settings("quick", overrides=overrides).fingerprint()
+    terms = terms_of(run_file(settings))
+    assert [(each.dataset, each.accuracy) for each in terms.targets] == [("mnist", 0.9)]
+    assert terms.prices == Prices(core_hour=0.05, currency="EUR")
+    assert terms_of(run_file({})) == Terms(), "a run of before there were any"
+
+
+def run_file(settings: dict[str, Any]) -> RunFile:
+    return RunFile(
+        run_id="R", profile="quick", settings=settings, datasets={}, rows={}, trials=0, machine="made", cpu="", cores=1,
+        memory_gb=1.0, commit=None, begun_at=datetime.now(UTC),
+    )  # fmt: skip
 
 
 def test_the_markers_cover_every_trial(finished: Finished) -> None:

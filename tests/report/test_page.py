@@ -82,7 +82,7 @@ def opened(browser: Browser, found: dict[str, bytes], folder: Path, **context: A
 
 def test_the_files(quick: dict[str, bytes]) -> None:
     assert quick.keys() == {
-        "environment.json", "figures/boxes.png", "figures/boxes.svg",
+        "environment.json", "figures/accuracy.png", "figures/accuracy.svg", "figures/boxes.png", "figures/boxes.svg",
         "figures/cores.png", "figures/cores.svg", "figures/learning.png", "figures/learning.svg",
         "figures/ledger.png", "figures/ledger.svg", "figures/order.png", "figures/order.svg",
         "figures/seconds.png", "figures/seconds.svg", "figures/timeline.png", "figures/timeline.svg", "fits.csv",
@@ -125,7 +125,7 @@ def test_the_page_in_a_browser(
         details.click()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     shown = page.locator(".picture > div:visible")
-    assert shown.count() == 7
+    assert shown.count() == 8
     assert {box.get_attribute("class") for box in shown.all()} == {"narrow" if width == 400 else "wide"}
     ink = page.evaluate("getComputedStyle(document.body).color")
     paper = page.evaluate("getComputedStyle(document.body).backgroundColor")

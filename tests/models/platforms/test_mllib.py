@@ -15,6 +15,7 @@ from models.platforms.mllib import BLOCK_ROWS, MLlib, block_rows
 from models.protocol import Epoch
 from models.spark_application import SparkApplication
 from models.spec import Network, Resources
+from models.target import Target
 from store.errors import TrialError
 from tests.models.made import packed, spec, surroundings
 
@@ -61,6 +62,24 @@ def test_trials_of_one_session_share_an_application(tmp_path: Path, trainer: MLl
     assert {epoch.exchange_seconds for epoch in once} == {again[0].exchange_seconds}, "measured once"
     assert again[0].exchange_seconds is not None
     assert sum(epoch.seconds for epoch in again) < math.inf
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("solver", ["gd", "l-bfgs"])
+def test_a_fit_to_fewer_iterations_is_where_the_trial_was_then(tmp_path: Path, solver: str) -> None:
+    """Its accuracy is that of a trial of as many epochs, and the trial's own times do not know of it."""
+    data = packed(tmp_path / "data", noise=90)
+    made = MLlib(surroundings(tmp_path / "session", targets=(Target(dataset="made", network=None, accuracy=1.0),)))
+    try:
+        whole = list(made.train(spec("mllib", solver=solver, epochs=5), data))
+        shorter = list(made.train(spec("mllib", solver=solver, epochs=4), data))
+    finally:
+        made.close()
+    assert [epoch.test_accuracy is not None for epoch in whole] == [True, True, False, True, True]
+    assert whole[3].test_accuracy == shorter[-1].test_accuracy
+    assert len(whole) == 5
+    assert [epoch.loss for epoch in whole[:4]] == pytest.approx([epoch.loss for epoch in shorter], rel=1e-9)
+    assert {epoch.clock for epoch in whole} == {"eventlog"}
 
 
 @pytest.mark.spark

@@ -1,0 +1,250 @@
+"""COST (McSherry, Isard, Murray 2015): the fewest cores with which a platform beats one thread, one machine, one GPU.
+
+By the epoch for equal work, by the seconds to the target for unequal; without start-up and loading, and with them. A
+platform that no number of cores made faster has an unbounded COST, and its best is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from report.facts import BaselineSpec
+from report.statistics import Call, Sample, call, holm, welch_less
+from report.verdict import KINDS, PLAIN, Comparison, Row, Standing
+from report.words import distinct_seconds, factor, resources, seconds, title
+
+Against = Literal["one thread", "one machine", "one GPU"]
+WON = ("beats", "plain faster")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A configuration by the seconds of its trials; where they are a bracket, `low` has their earliest."""
+
+    row: Row
+    values: tuple[float, ...]
+    low: tuple[float, ...] | None = None
+
+    @property
+    def mean(self) -> float:
+        return Sample.of(self.values).mean
+
+    @property
+    def least(self) -> float:
+        return Sample.of(self.low or self.values).mean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """Of one platform against one baseline."""
+
+    platform: str
+    cores: int | None  # the fewest that beat it
+    unit: str  # cores | executors
+    winner: Measured | None
+    best: Measured
+    undecided: bool  # what is known of the accuracy does not tell
+    reason: str
+
+    @property
+    def is_unbounded(self) -> bool:
+        return self.winner is None and not self.undecided
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """COST against one baseline; either it is there, or the reason why not."""
+
+    against: Against
+    with_startup: bool
+    baseline: Measured | None
+    no_baseline: str | None
+    costs: tuple[Cost, ...]
+
+
+def questions(comparison: Comparison, *, spec: BaselineSpec) -> list[Question]:
+    """Against each baseline without start-up and with it."""
+    found = []
+    for against, row, reason in _baselines(comparison, spec):
+        for with_startup in (False, True):
+            found.append(_question(comparison, against, row, reason, with_startup=with_startup))
+    return found
+
+
+def _question(
+    comparison: Comparison, against: Against, row: Row | None, reason: str | None, *, with_startup: bool
+) -> Question:
+    baseline = None if row is None else measured(row, comparison, with_startup=with_startup)
+    if row is not None and baseline is None:
+        reason = f"the start-up of {title(row['platform'])} was not recorded"
+    costs: tuple[Cost, ...] = ()
+    if baseline is not None:
+        groups = {
+            standing.platform: [
+                each
+                for mine in judged(comparison, standing)
+                if (each := measured(mine, comparison, with_startup=with_startup)) is not None
+            ]
+            for standing in comparison.standings
+            if standing.platform != baseline.row["platform"]
+        }
+        tested = None
+        if against == "one thread" and not with_startup:  # these the verdict has planned already
+            tested = {test.left["configuration"]: test.call for test in comparison.tests if test.against == "baseline"}
+        costs = costs_against(baseline, {name: group for name, group in groups.items() if group}, against, tested)
+    return Question(against=against, with_startup=with_startup, baseline=baseline, no_baseline=reason, costs=costs)
+
+
+def costs_against(
+    baseline: Measured,
+    groups: Mapping[str, Sequence[Measured]],
+    against: Against,
+    tested: Mapping[int, Call] | None = None,
+) -> tuple[Cost, ...]:
+    """Of each platform, by Welch's one-sided tests with Holm's correction over all of them, or as `tested` already."""
+    every = [each for group in groups.values() for each in group]
+    calls = _calls(every, baseline) if tested is None or baseline.low is not None else [
+        tested[each.row["configuration"]] for each in every
+    ]  # fmt: skip
+    called = {id(each): said for each, said in zip(every, calls, strict=True)}
+    return tuple(_cost(name, group, baseline, against, called) for name, group in groups.items())
+
+
+def _calls(candidates: Sequence[Measured], baseline: Measured) -> list[Call]:
+    # Of a bracket only its earlier end is beaten for sure.
+    left = [Sample.of(each.values) for each in candidates]
+    right = [Sample.of(baseline.low or baseline.values)] * len(left)
+    if not left:
+        return []
+    corrected = holm(welch_less(left, right)[2])
+    return [call(one, other, float(p)) for one, other, p in zip(left, right, corrected, strict=True)]
+
+
+def _cost(
+    platform: str,
+    group: Sequence[Measured],
+    baseline: Measured,
+    against: Against,
+    called: Mapping[int, Call],
+) -> Cost:
+    column = "total_cores" if any(each.row["total_cores"] is not None for each in group) else "executors"
+    unit = "executors" if column == "executors" and any(each.row["executors"] for each in group) else "cores"
+    best = min(group, key=lambda each: each.mean)
+    winners = [each for each in group if called[id(each)] in WON]
+    sized = [each for each in winners if each.row[column] is not None]
+    winner = min(sized, key=lambda each: (each.row[column], each.mean)) if sized else next(iter(winners), None)
+    undecided = winner is None and any(each.least < baseline.mean for each in group if each.low or baseline.low)
+    plain = PLAIN if any(called[id(each)].startswith("plain") for each in group) else ""
+    return Cost(
+        platform=platform,
+        cores=None if winner is None else winner.row[column],
+        unit=unit,
+        winner=winner,
+        best=best,
+        undecided=undecided,
+        reason=_reason(winner or best, baseline, against, won=winner is not None, undecided=undecided) + plain,
+    )  # fmt: skip
+
+
+def _reason(shown: Measured, baseline: Measured, against: Against, *, won: bool, undecided: bool) -> str:
+    own, other = distinct_seconds([shown.mean, baseline.mean])
+    if won:
+        return f"{own} against {against}'s {other}"
+    if undecided:
+        return f"not known: reached at {_span(shown)}, by {against} at {_span(baseline)}"
+    at = resources(shown.row)
+    ratio = shown.mean / baseline.mean
+    # What beats nothing though its mean is smaller is within the noise, or too little faster to matter.
+    beside = f"{factor(ratio)}x" if ratio >= 1 else "not surely enough below"
+    return f"unbounded: the best it reached, {own}{f' with {at}' if at else ''}, is {beside} {against}'s {other}"
+
+
+def _span(each: Measured) -> str:
+    return f"{seconds(each.least)} to {seconds(each.mean)}" if each.low else seconds(each.mean)
+
+
+def measured(row: Row, comparison: Comparison, *, with_startup: bool) -> Measured | None:
+    """Its seconds an epoch, or to the target; with start-up those of a whole training. None where that is not known."""
+    to_target = comparison.is_to_target
+    values = comparison.values(row)
+    low = row["trial_to_target_low"] if to_target else None
+    low = None if low is None or list(low) == values else low
+    if not with_startup:
+        return Measured(row=row, values=tuple(values), low=None if low is None else tuple(low))
+    fixed = row["trial_fixed_to_target" if to_target else "trial_fixed"]
+    times = 1 if to_target or row["unit"] == "training" else row["epochs_requested"]
+    if times is None or fixed is None or any(each is None for each in fixed) or len(fixed) != len(values):
+        return None
+    return Measured(
+        row=row,
+        values=tuple(before + times * each for before, each in zip(fixed, values, strict=True)),
+        low=None if low is None else tuple(before + each for before, each in zip(fixed, low, strict=True)),
+    )
+
+
+def judged(comparison: Comparison, standing: Standing) -> list[Row]:
+    """A platform's configurations at the precision and gradient that it is judged by, fastest first."""
+    return [
+        row
+        for row in comparison.ran
+        if row["platform"] == standing.platform and all(row[name] == standing.best[name] for name in KINDS)
+    ]
+
+
+def _baselines(comparison: Comparison, spec: BaselineSpec) -> list[tuple[Against, Row | None, str | None]]:
+    thread, machine = comparison.baseline, comparison.machine
+    no_machine = None
+    if machine is None or (thread is not None and machine["configuration"] == thread["configuration"]):
+        no_machine = (
+            f"{title(spec.platform)} ran with one number of threads only" if machine else comparison.no_baseline
+        )
+        machine = None
+    gpu, no_gpu = _gpu(comparison, spec)
+    return [
+        ("one thread", thread, comparison.no_baseline),
+        ("one machine", machine, no_machine),
+        ("one GPU", gpu, no_gpu),
+    ]
+
+
+def _gpu(comparison: Comparison, spec: BaselineSpec) -> tuple[Row | None, str | None]:
+    """The fastest of a process with one GPU, in the baseline's precision where one ran with it."""
+    alone = [row for row in comparison.ran if _is_gpu(row)]
+    same = [row for row in alone if row["precision"] == spec.precision]
+    if alone:
+        return (same or alone)[0], None
+    reasons = [row["status"] for row in comparison.not_run if _is_gpu(row)]
+    return None, reasons[0] if reasons else "nothing was to run on a GPU"
+
+
+def _is_gpu(row: Row) -> bool:
+    return (row["device"] or "").startswith("cuda") and row["executors"] is None and row["workers"] in (None, 1)
+
+
+def to_json(question: Question) -> dict[str, Any]:
+    baseline = question.baseline
+    return {
+        "against": question.against,
+        "with_startup": question.with_startup,
+        "baseline": None if baseline is None else _place(baseline),
+        "no_baseline": question.no_baseline,
+        "platforms": {
+            each.platform: {
+                "cores": each.cores,
+                "unit": each.unit,
+                "unbounded": each.is_unbounded,
+                "undecided": each.undecided,
+                "reason": each.reason,
+                "at": None if each.winner is None else _place(each.winner),
+                "best": _place(each.best),
+            }
+            for each in question.costs
+        },
+    }
+
+
+def _place(each: Measured) -> dict[str, Any]:
+    names = ("platform", "total_cores", "executors", "cores", "threads", "precision", "solver", "batch_size")
+    return {**{name: each.row[name] for name in names}, "seconds": each.mean, "seconds_low": each.least}

@@ -1,0 +1,76 @@
+"""What the page says of whether it pays: COST, further executors, time to accuracy, money."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from report import cost, marginal, priced, unequal
+from report.cost import Cost, Question
+from report.facts import BaselineSpec, Prices
+from report.verdict import Comparison
+from report.words import counted, title, work
+
+
+def shown(comparison: Comparison, baseline: BaselineSpec, prices: Prices) -> dict[str, Any]:
+    """Of one class of equal work."""
+    asked = cost.questions(comparison, spec=baseline)
+    return {
+        "costs": cost_rows(asked),
+        "marginal": marginal.said(marginal.lines(comparison), currency=prices.currency),
+        "prices": priced.said(comparison, asked, prices),
+    }
+
+
+def targets_shown(configurations: pl.DataFrame, baseline: BaselineSpec) -> list[dict[str, Any]]:
+    """Of unequal work, for each network on a dataset that has a target."""
+    return [
+        {
+            "heading": work(each.work),
+            "said": unequal.said(each),
+            "costs": cost_rows(cost.questions(each, spec=baseline)),
+        }
+        for each in unequal.by_target(configurations, baseline=baseline)
+    ]
+
+
+def cost_rows(questions: Sequence[Question]) -> list[tuple[str, str, str, str]]:
+    """Platform, baseline, and the answers without and with start-up; a baseline that is not there is a row."""
+    rows: list[tuple[str, str, str, str]] = []
+    for without, with_it in zip(questions[::2], questions[1::2], strict=True):
+        if without.baseline is None:
+            rows.append(("", without.against, without.no_baseline or "", ""))
+        whole = {each.platform: each for each in with_it.costs}
+        rows += [
+            (
+                title(each.platform),
+                _named(without),
+                answer(each),
+                _with_startup(whole.get(each.platform), with_it),
+            )
+            for each in without.costs
+        ]
+    return rows if any(platform for platform, *_ in rows) else []  # the reasons are said beside it
+
+
+def _named(question: Question) -> str:
+    if question.baseline is None:
+        return question.against
+    return f"{question.against} ({title(question.baseline.row['platform'])})"
+
+
+def answer(each: Cost) -> str:
+    """`from 4 cores on: 0.40 s against one thread's 0.52 s`."""
+    if each.winner is None:
+        return each.reason
+    if each.cores is None:
+        return f"beats it: {each.reason}"
+    return f"from {counted(each.cores, each.unit[:-1])} on: {each.reason}"
+
+
+def _with_startup(each: Cost | None, question: Question) -> str:
+    if each is not None:
+        return answer(each)
+    return question.no_baseline or "its start-up was not recorded"

@@ -1,0 +1,198 @@
+"""COST by hand: of made timings, of which the answer is known beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from models.outcome import Outcome
+from report.merge import records_table
+from report.page import summary
+from tests.report.made import BASELINE, QUICK, RUN, Made, mllib, outcomes, torch, torch_spark, with_records
+from tests.report.test_target import TERMS, learnt
+
+
+def costs(found: Sequence[Outcome], against: str, *, with_startup: bool = False) -> dict[str, Any]:
+    (comparison,) = summary(records_table(found), run=RUN, baseline=BASELINE)["comparisons"]
+    return asked(comparison["cost"], against, with_startup=with_startup)
+
+
+def asked(questions: list[dict[str, Any]], against: str, *, with_startup: bool) -> dict[str, Any]:
+    (one,) = [each for each in questions if (each["against"], each["with_startup"]) == (against, with_startup)]
+    return one
+
+
+def fixed(found: Sequence[Outcome], of: dict[str, tuple[float, float]]) -> list[Outcome]:
+    """The same with start-up and load of each platform."""
+    return [
+        with_records(each, startup_seconds=of[each.spec.platform][0], load_seconds=of[each.spec.platform][1])
+        for each in found
+    ]
+
+
+GPU = Made(platform="torch-cuda", device="cuda", seconds=0.05)
+# A thread takes 1 s, the machine's four 0.3, a GPU 0.05; Spark halves its time with each doubling of the cores.
+MADE = (
+    torch(1, 1.0), torch(4, 0.3), GPU,
+    *(torch_spark(n, 1, 1.6 / n) for n in (1, 2, 4, 8)),
+    *(mllib(n, 1, 8.0 / n) for n in (1, 2, 4)),
+)  # fmt: skip
+
+
+def test_against_one_thread_one_machine_and_one_gpu() -> None:
+    found = outcomes(MADE)
+    thread, machine, gpu = (costs(found, name) for name in ("one thread", "one machine", "one GPU"))
+    # 1.6 / 2 < 1.0; 1.6 / 8 < 0.3; 1.6 / 8 > 0.05.
+    assert [each["platforms"]["torch-spark"]["cores"] for each in (thread, machine, gpu)] == [2, 8, None]
+    assert [each["platforms"]["mllib"]["cores"] for each in (thread, machine, gpu)] == [None] * 3
+    assert (machine["baseline"]["threads"], gpu["baseline"]["platform"]) == (4, "torch-cuda")
+    assert gpu["platforms"]["torch-spark"]["unbounded"]
+
+
+def test_unbounded_is_said_with_the_best_that_was_reached() -> None:
+    spark = costs(outcomes(MADE, noise=0.0), "one thread")["platforms"]["mllib"]
+    assert spark["unbounded"]
+    assert spark["reason"] == (
+        "unbounded: the best it reached, 2.0 s with 4 executors x 1 core, is 2.0x one thread's 1.0 s"
+    )
+    assert (spark["best"]["executors"], spark["at"]) == (4, None)
+
+
+def test_against_one_thread_it_is_the_verdicts_own() -> None:
+    for seed in range(20):  # with noise at which some tests go one way and some the other
+        found = outcomes([torch(1, 1.0), mllib(1, 1, 1.02), mllib(2, 1, 0.96)], noise=0.02, seed=seed)
+        (comparison,) = summary(records_table(found), run=RUN, baseline=BASELINE)["comparisons"]
+        mine = asked(comparison["cost"], "one thread", with_startup=False)["platforms"]["mllib"]
+        assert mine["cores"] == comparison["platforms"]["mllib"]["cost_cores"]
+
+
+def test_with_start_up_a_training_of_five_epochs_is_compared() -> None:
+    """By hand: 0.2 + 0.3 + 5 x 1.0 = 5.5 s for a thread; 4 + 1 + 5 x 0.4 = 7.0 s, and 5 + 5 x 0.05 = 5.25 s."""
+    made = [torch(1, 1.0), torch_spark(2, 1, 0.4), torch_spark(8, 1, 0.05)]
+    found = fixed(outcomes(made, noise=0.0), {"torch-cpu": (0.2, 0.3), "torch-spark": (4.0, 1.0)})
+    without, with_it = (costs(found, "one thread", with_startup=each) for each in (False, True))
+    assert without["platforms"]["torch-spark"]["cores"] == 2
+    assert with_it["baseline"]["seconds"] == pytest.approx(5.5)
+    spark = with_it["platforms"]["torch-spark"]
+    assert (spark["cores"], spark["at"]["seconds"]) == (8, pytest.approx(5.25))
+
+
+def test_a_start_up_that_was_not_recorded_is_no_zero() -> None:
+    found = [with_records(each, startup_seconds=None) for each in outcomes([torch(1, 1.0), mllib(4, 1, 0.2)])]
+    told = costs(found, "one thread", with_startup=True)
+    assert (told["baseline"], told["platforms"]) == (None, {})
+    assert told["no_baseline"] == "the start-up of torch-cpu was not recorded"
+
+
+def test_the_tests_against_a_machine_are_corrected_together() -> None:
+    found = outcomes(
+        [torch(1, 1.0), torch(2, 0.6), mllib(1, 1, 0.60), mllib(2, 1, 0.57), mllib(4, 1, 0.55)], noise=0.03
+    )
+
+    def seconds(platform: str, **resources: int) -> list[float]:
+        return [
+            float(np.mean([record.seconds for record in each.records[1:]]))
+            for each in found
+            if each.spec.platform == platform
+            and all(getattr(each.spec.resources, name) == value for name, value in resources.items())
+        ]
+
+    machine = seconds("torch-cpu", threads=2)
+    sizes = [n for n in (1, 2, 4) if np.mean(seconds("mllib", executors=n)) <= 0.98 * np.mean(machine)]
+    p = {
+        n: stats.ttest_ind(seconds("mllib", executors=n), machine, equal_var=False, alternative="less").pvalue
+        for n in (1, 2, 4)
+    }
+    order = sorted(p, key=lambda n: p[n])
+    corrected = dict(zip(order, np.maximum.accumulate([p[n] * (3 - k) for k, n in enumerate(order)]), strict=True))
+    beaten = [n for n in sizes if corrected[n] < 0.05]
+    assert costs(found, "one machine")["platforms"]["mllib"]["cores"] == (min(beaten) if beaten else None)
+
+
+def test_a_machine_with_one_thread_is_no_second_baseline() -> None:
+    told = costs(outcomes([torch(1, 1.0), mllib(1, 1, 2.0)]), "one machine")
+    assert told["no_baseline"] == "torch-cpu ran with one number of threads only"
+
+
+def test_a_gpu_that_is_not_there_is_the_reason() -> None:
+    assert costs(outcomes(QUICK), "one GPU")["no_baseline"] == "not run: no CUDA device"
+    assert costs(outcomes([torch(1, 1.0)]), "one GPU")["no_baseline"] == "nothing was to run on a GPU"
+
+
+def test_without_repeats_numbers_are_plain() -> None:
+    spark = costs(outcomes(MADE, trials=1), "one machine")["platforms"]["torch-spark"]
+    assert (spark["cores"], spark["reason"].endswith("(plain numbers: one trial)")) == (8, True)
+
+
+def test_executors_without_cores_are_the_unit() -> None:
+    spark = [replace(mllib(n, 1, seconds), cores=None) for n, seconds in ((1, 0.9), (3, 0.3))]
+    told = costs(outcomes([torch(1, 1.0), torch(2, 0.5), *spark]), "one machine")["platforms"]["mllib"]
+    assert (told["cores"], told["unit"]) == (3, "executors")
+
+
+def to_target(spark: Sequence[float | None], *, spark_seconds: float = 1.0, startup: bool = False) -> dict[str, Any]:
+    """A thread gets there after 3 epochs of 1 s; MLlib's accuracy is known where it is given."""
+    found = []
+    for trial in (1, 2, 3):
+        wobble = 1 + 0.001 * trial
+        found += [
+            learnt(torch(1, 1.0), (0.2, 0.3, 0.6, 0.7), seconds=[wobble] * 4, trial=trial),
+            learnt(mllib(2, 1, 1.0), spark, seconds=[spark_seconds * wobble] * len(spark), trial=trial),
+        ]
+    found = fixed(found, {"torch-cpu": (0.5, 0.5), "mllib": (4.0, 1.0)})
+    told = summary(records_table(found), run=replace(RUN, terms=TERMS), baseline=BASELINE)["targets"]
+    return asked(told[0]["cost"], "one thread", with_startup=startup)
+
+
+def test_unequal_work_is_compared_by_time_to_target() -> None:
+    """By hand: the thread takes 3 s; MLlib 4 x 0.5 = 2 s at most; with start-up 1 + 3 = 4 s and 5 + 2 = 7 s."""
+    told = to_target((0.1, 0.2, None, 0.6), spark_seconds=0.5)
+    assert (told["platforms"]["mllib"]["cores"], told["platforms"]["mllib"]["unbounded"]) == (2, False)
+    whole = to_target((0.1, 0.2, None, 0.6), spark_seconds=0.5, startup=True)
+    assert whole["baseline"]["seconds"] == pytest.approx(1 + 3 * 1.002)
+    assert whole["platforms"]["mllib"]["best"]["seconds"] == pytest.approx(5 + 2 * 1.002)
+    assert whole["platforms"]["mllib"]["unbounded"]
+
+
+def test_a_bracket_around_the_baseline_decides_nothing() -> None:
+    """MLlib got there between 2 and 4 s, the thread at 3."""
+    told = to_target((0.1, 0.2, None, 0.6))["platforms"]["mllib"]
+    assert (told["cores"], told["undecided"], told["unbounded"]) == (None, True, False)
+    assert told["reason"] == "not known: reached at 2.0 s to 4.0 s, by one thread at 3.0 s"
+
+
+def test_a_bracket_beyond_the_baseline_is_unbounded() -> None:
+    told = to_target((0.1, 0.2, None, 0.6), spark_seconds=2.0)["platforms"]["mllib"]
+    assert (told["undecided"], told["unbounded"]) == (False, True)
+
+
+def baseline_in_a_bracket(spark_seconds: float) -> dict[str, Any]:
+    """The thread's accuracy is known after 1, 2 and 4 epochs of a second, MLlib's after each of its two."""
+    found = []
+    for trial in (1, 2, 3):
+        wobble = 1 + 0.001 * trial
+        found += [
+            learnt(torch(1, 1.0), (0.2, 0.3, None, 0.6), seconds=[wobble] * 4, trial=trial),
+            learnt(mllib(2, 1, 1.0), (0.3, 0.6), seconds=[spark_seconds * wobble / 2] * 2, trial=trial),
+        ]
+    told = summary(records_table(found), run=replace(RUN, terms=TERMS), baseline=BASELINE)["targets"]
+    spark = asked(told[0]["cost"], "one thread", with_startup=False)["platforms"]["mllib"]
+    assert isinstance(spark, dict)
+    return spark
+
+
+def test_of_a_baseline_in_a_bracket_only_the_earlier_end_is_beaten_for_sure() -> None:
+    """The thread got there between 2 and 4 s: 1.5 s is before that, 3 s may be, 5 s is not."""
+    answers = [baseline_in_a_bracket(seconds) for seconds in (1.5, 3.0, 5.0)]
+    assert [each["cores"] for each in answers] == [2, None, None]
+    assert [each["undecided"] for each in answers] == [False, True, False]
+    assert [each["unbounded"] for each in answers] == [False, False, True]
+
+
+def test_who_did_not_get_there_in_all_trials_has_no_cost() -> None:
+    assert to_target((0.1, 0.2, 0.3, 0.4))["platforms"] == {}

@@ -1,0 +1,197 @@
+"""Prices worked by hand: of an hour, a training and the way to a target; of renting; and of a start-up."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.outcome import Outcome
+from report.facts import Prices, Terms
+from report.merge import merged_files, records_table
+from report.page import report_files, summary
+from report.price import frontier, price_per_hour, total_cores_with_driver
+from tests.report.made import BASELINE, RUN, Made, ended, mllib, outcomes, torch, torch_spark, with_records
+from tests.report.test_cost import GPU, fixed
+from tests.report.test_target import TERMS, learnt
+
+PRICES = Prices(core_hour=0.05, memory_gb_hour=0.01, gpu_hour=2.5, currency="EUR")
+EMPTY: dict[str, Any] = dict.fromkeys(
+    ("executors", "cores", "memory_mib", "threads", "workers", "device", "machine_memory_gb")
+)
+
+
+def hour(prices: Prices = PRICES, **row: object) -> float | None:
+    return price_per_hour(EMPTY | row, prices)
+
+
+def test_executors_are_charged_with_the_drivers_core_and_their_memory() -> None:
+    # 4 x 2 + 1 = 9 cores at 0.05, and 4 x 2 GB at 0.01.
+    assert hour(executors=4, cores=2, memory_mib=2048) == pytest.approx(0.45 + 0.08)
+    assert hour(executors=4, cores=2, memory_mib=2048, device="cuda") == pytest.approx(0.45 + 0.08 + 4 * 2.5)
+    assert total_cores_with_driver(EMPTY | {"executors": 4, "cores": 2}) == 9
+
+
+def test_a_process_is_charged_its_threads_and_the_memory_of_its_machine() -> None:
+    assert hour(threads=2, machine_memory_gb=24.0) == pytest.approx(0.1 + 0.24)
+
+
+def test_a_gpu_is_let_with_what_is_around_it() -> None:
+    assert hour(device="cuda", machine_memory_gb=24.0) == 2.5
+    assert hour(Prices(gpu_hour=2.5), device="cuda") == 2.5
+
+
+def test_without_memorys_price_it_is_in_the_cores() -> None:
+    assert hour(Prices(core_hour=0.05), executors=1, cores=1) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("prices", "row"),
+    [
+        (Prices(), {"threads": 1, "machine_memory_gb": 24.0}),
+        (PRICES, {"threads": 1}),
+        (PRICES, {"executors": 2, "cores": 1}),
+        (PRICES, {"executors": 2, "memory_mib": 1024}),
+        (Prices(core_hour=0.05), {"device": "cuda"}),
+        (Prices(core_hour=0.05), {"executors": 2, "cores": 1, "device": "cuda"}),
+    ],
+)
+def test_what_is_not_known_is_no_zero(prices: Prices, row: dict[str, object]) -> None:
+    assert hour(prices, **row) is None
+
+
+def rows(found: Sequence[Outcome], terms: Terms) -> list[dict[str, str]]:
+    text = merged_files(found, baseline=BASELINE, terms=terms)["comparison.csv"].decode()
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+CORES = Terms(prices=Prices(core_hour=0.36))  # 0.0001 a second
+
+
+def test_an_epoch_a_training_and_the_way_to_a_target() -> None:
+    found = fixed(
+        [learnt(torch(2, 1.0), (0.2, 0.3, 0.6, 0.7), seconds=(5.0, 2.0, 2.0, 2.0))], {"torch-cpu": (1.0, 3.0)}
+    )
+    (row,) = rows(found, replace(TERMS, prices=CORES.prices))
+    assert float(row["price_per_hour"]) == pytest.approx(0.72)
+    assert float(row["price"]) == pytest.approx(2 * 0.0002)
+    assert float(row["price_per_training"]) == pytest.approx((1 + 3 + 4 * 2) * 0.0002)
+    assert float(row["price_to_target"]) == pytest.approx((5 + 2 + 2) * 0.0002)
+
+
+def test_the_way_to_a_target_has_its_price_in_the_verdict() -> None:
+    found = [learnt(torch(2, 1.0), (0.2, 0.6, 0.7), seconds=(5.0, 2.0, 2.0))]
+    terms = replace(TERMS, prices=CORES.prices)
+    (told,) = summary(records_table(found), run=replace(RUN, terms=terms), baseline=BASELINE)["targets"]
+    assert told["platforms"]["torch-cpu"]["price_to_target"] == pytest.approx(7 * 0.0002)
+
+
+def test_a_price_that_a_record_brought_along_is_its_own() -> None:
+    found = [with_records(each, price_per_hour=7.2) for each in outcomes([torch(2, 1.0)], noise=0.0)]
+    for terms in (CORES, Terms()):
+        (row,) = rows(found, terms)
+        assert (float(row["price_per_hour"]), float(row["price"])) == (7.2, pytest.approx(0.002))
+
+
+def test_without_prices_there_are_none() -> None:
+    assert {row["price"] + row["price_per_hour"] for row in rows(outcomes(), Terms())} == {""}
+
+
+def comparison(made: Sequence[Made], of: dict[str, tuple[float, float]], terms: Terms = CORES) -> dict[str, Any]:
+    found = fixed(outcomes(made, noise=0.0), of)
+    (one,) = summary(records_table(found), run=replace(RUN, terms=terms), baseline=BASELINE)["comparisons"]
+    assert isinstance(one, dict)
+    return one
+
+
+FIXED = {"torch-cpu": (0.0, 1.0), "torch-cuda": (2.0, 1.0), "torch-spark": (8.0, 2.0), "mllib": (8.0, 2.0)}
+
+
+def test_renting_pays_below_as_many_of_the_clusters_hours_as_it_saves() -> None:
+    """By hand: 8 + 2 + 5 x 2 = 20 s on 5 cores with the driver's; a GPU 2 + 1 + 5 x 0.2 = 4 s; 20 / 4 x 5 = 25."""
+    made = [torch(1, 3.0), torch(4, 1.0), replace(GPU, seconds=0.2), torch_spark(4, 1, 2.0)]
+    machine, gpu = comparison(made, FIXED)["price"]["break_even"]
+    assert (gpu["platform"], gpu["against"]) == ("torch-spark", "one GPU")
+    assert (gpu["hours_of_the_cluster"], gpu["core_hours"]) == pytest.approx((5, 25))
+    assert gpu["price"] == pytest.approx(25 * 0.36)
+    assert gpu["seconds_saved"] == pytest.approx(16)
+    # The machine takes 1 + 5 x 1 = 6 s.
+    assert machine["core_hours"] == pytest.approx(20 / 6 * 5)
+    without = comparison(made, FIXED, Terms())["price"]["break_even"][1]
+    assert (without["core_hours"], without["price"]) == (pytest.approx(25), None)
+
+
+def test_a_start_up_is_paid_back_by_shorter_epochs() -> None:
+    """By hand: 10 s against 1 s before the first epoch; 9 s at 3 - 2 s an epoch are 9 epochs, at 3 - 1.2 five."""
+    made = [torch(1, 3.0), torch_spark(4, 1, 2.0), mllib(4, 1, 3.5)]
+    assert comparison(made, FIXED)["price"]["epochs_to_pay_back_start_up"] == {"torch-spark": 9, "mllib": None}
+    faster = [torch(1, 3.0), torch_spark(4, 1, 1.2)]
+    assert comparison(faster, FIXED)["price"]["epochs_to_pay_back_start_up"] == {"torch-spark": 5}
+
+
+def test_the_frontier_of_price_and_time() -> None:
+    """1 thread: 16 s, 0.0016; 4 threads: 6 s, 0.0024; Spark's 5 cores: 20 s, 0.01, beaten in both."""
+    found = comparison([torch(1, 3.0), torch(4, 1.0), torch_spark(4, 1, 2.0)], FIXED)["price"]["price_time_frontier"]
+    assert found == ["torch-cpu, 4 threads", "torch-cpu, 1 thread"]
+
+
+@given(st.lists(st.tuples(st.floats(0, 9), st.floats(0, 9)), max_size=30))
+def test_no_point_of_the_frontier_is_beaten_and_every_other_is(points: list[tuple[float, float]]) -> None:
+    kept = frontier(points)
+    for place, (x, y) in enumerate(points):
+        beaten = [n for n, (a, b) in enumerate(points) if a <= x and b <= y and (a, b) != (x, y)]
+        if place in kept:
+            assert not beaten
+        else:
+            assert any(points[n][0] <= x and points[n][1] <= y for n in kept)
+
+
+def test_the_page_says_what_it_costs() -> None:
+    made = [torch(1, 3.0), torch(4, 1.0), replace(GPU, seconds=0.2), torch_spark(4, 1, 2.0)]
+    terms = Terms(prices=Prices(core_hour=0.36, gpu_hour=3.6, currency="EUR"))
+    found = fixed(outcomes(made, noise=0.0), FIXED)
+    files = report_files(records_table(found), run=replace(RUN, terms=terms), baseline=BASELINE)
+    page = files["report.html"].decode().replace('<span class="kept">', "").replace("</span>", "")
+    assert "The cheapest training is that of torch-cpu, 1 thread: 0.00160 EUR and 16 s" in page
+    assert "The fastest training is that of torch-cuda: 0.00400 EUR and 4.0 s" in page
+    assert "as long as its hour costs less than 25.0 core-hours of the cluster (9.00 EUR)" in page
+    assert "it saves no money, and 16 s of each training" in page
+    assert "has made up for its start-up against the baseline after 9 epochs" in page
+    assert {"figures/price.svg", "figures/price.png"} <= files.keys()
+    assert files == report_files(records_table(found), run=replace(RUN, terms=terms), baseline=BASELINE)
+
+
+def test_without_prices_hours_are_weighed_against_hours() -> None:
+    files = report_files(
+        records_table(outcomes([torch(1, 3.0), GPU, torch_spark(4, 1, 2.0)])), run=RUN, baseline=BASELINE
+    )
+    page = files["report.html"].decode()
+    assert "luigi.cfg has no prices" in page
+    assert "core-hours of the cluster;" in page.replace('<span class="kept">', "").replace("</span>", "")
+    assert "figures/price.svg" not in files
+
+
+def test_each_further_executor_has_its_price() -> None:
+    """1 + 1 cores for 10 + 5 x 4 s, then 2 + 1 for 10 + 5 x 2 s: 0.006 each time."""
+    steps = comparison([torch(1, 3.0), torch_spark(1, 1, 4.0), torch_spark(2, 1, 2.0)], FIXED)["marginal"][0]["steps"]
+    assert steps[0]["price_added"] == pytest.approx(0.006 - 0.006)
+    assert steps[0]["seconds_saved"] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("how", ["failed", "diverged", "unavailable", "nothing", "free of charge", "start-up unknown"])
+def test_a_run_of_which_little_is_known_has_a_report(how: str) -> None:
+    found = [] if how == "nothing" else outcomes([torch(1, 0.5), GPU, torch_spark(2, 1, 0.4)], trials=2)
+    if how in ("failed", "diverged", "unavailable"):
+        found = [ended(each, how, reason="boom") for each in found]
+    if how == "start-up unknown":
+        found = [with_records(each, startup_seconds=None) for each in found]
+    terms = replace(TERMS, prices=Prices(core_hour=0.0, gpu_hour=0.0) if how == "free of charge" else PRICES)
+    merged_files(found, baseline=BASELINE, terms=terms)
+    files = report_files(records_table(found), run=replace(RUN, terms=terms), baseline=BASELINE)
+    assert files["report.html"].endswith(b"</html>")
