@@ -46,6 +46,7 @@ class EpochRecord:
     balance: str | None = None  # even | speed: how rows are shared among executors
     shards: int | None = None  # of a parameter server
     staleness: int | None = None  # how many updates a rank may be ahead of the slowest
+    origin: str | None = None  # the file that an imported timing is from; None: measured, or read from an event log
     trial: int | None = None
     attempt: int | None = None
     seed: int | None = None
@@ -61,7 +62,7 @@ class EpochRecord:
 
     # Time, in seconds of a monotonic clock.
     seconds: float | None = None
-    clock: str | None = None  # measured | eventlog | amortized
+    clock: str | None = None  # measured | eventlog | amortized; None of what is imported
     cpu_seconds: float | None = None
     startup_seconds: float | None = None  # until the platform could take data
     load_seconds: float | None = None  # until the data lay in memory

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.commands import environment, predict, replay, run, runs
+from pipeline.commands import environment, import_timings, predict, replay, run, runs
 from pipeline.commands.frame import (
     JsonOption,
     KnownRunOption,
@@ -48,6 +48,7 @@ def version_option(version: Annotated[bool, typer.Option("--version", help="Show
 app.command()(run.run)
 app.command()(replay.replay)
 app.command()(predict.predict)
+app.command("import")(import_timings.import_)
 app.command()(environment.pack_environment)
 app.add_typer(runs.app, name="runs")
 

@@ -18,14 +18,13 @@ from models.replayed import Names, foreign_trials, own_trial
 from pipeline.opening import open_store
 from pipeline.peaks import PROBES
 from pipeline.reporting import publish_merged, publish_report, summary
-from pipeline.run_file import MERGED, PUBLISHED, RUN, Published, RunFile, check_run_id, read_run
+from pipeline.run_file import MERGED, PUBLISHED, RUN, RunFile, check_run_id, mark_finished, read_run, write_run
 from pipeline.trials import Trials
 from report.words import counted
 from store.errors import DataError, SettingError
 
 if TYPE_CHECKING:
     from pipeline.settings import Settings
-    from store.protocol import Store
 
 PROFILE = "replay"
 
@@ -67,11 +66,12 @@ def replay(path: Path, run_id: str, settings: Settings, *, names: Names) -> list
     run = _run_file(path, run_id, settings, found.outcomes, _origin(sources))
     for file in _probes(sources):
         store.write(f"runs/{run_id}/{PROBES}", file.read_bytes())
-    store.write(f"runs/{run_id}/{RUN}", msgspec.json.format(msgspec.json.encode(run), indent=1) + b"\n")
+    write_run(store, run)
+    slugs = [outcome.spec.slug for outcome in found.outcomes]
     publish_merged(store, run, published.outcomes())
-    _mark(store, run_id, MERGED, found.outcomes)
+    mark_finished(store, run_id, MERGED, slugs)
     publish_report(store, run, published.outcomes())
-    _mark(store, run_id, PUBLISHED, found.outcomes)
+    mark_finished(store, run_id, PUBLISHED, slugs)
     return [*told(found), *summary(store, run)]
 
 
@@ -223,12 +223,6 @@ def _run_file(path: Path, run_id: str, settings: Settings, outcomes: list[Outcom
         commit=records[0].commit,
         begun_at=datetime.now(UTC),
     )
-
-
-def _mark(store: Store, run_id: str, name: str, outcomes: list[Outcome]) -> None:
-    """There is nothing more to measure: the run is finished."""
-    marker = Published(trials=tuple(sorted(outcome.spec.slug for outcome in outcomes)), finished=True)
-    store.write(f"runs/{run_id}/{name}", msgspec.json.encode(marker))
 
 
 def told(found: Replayed) -> list[str]:

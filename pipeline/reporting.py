@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from models.outcome import LOG, Outcome
 from models.target import Target
+from pipeline.brought import brought
 from pipeline.opening import open_store
 from pipeline.peaks import read_probes
 from pipeline.run_file import MERGED, PUBLISHED, RUN, RunFile, read_run
@@ -66,9 +67,11 @@ def raise_if_failed(run: Experiment) -> None:
 def publish_merged(store: Store, run: RunFile, outcomes: list[Outcome]) -> None:
     from report.merge import merged_files
 
-    if not outcomes:
+    elsewhere = list(brought(store, f"runs/{run.run_id}"))
+    if not outcomes and not elsewhere:
         raise StoreError(f"run {run.run_id} has no trial that ended: there is nothing to report yet")
-    for name, data in merged_files(outcomes, baseline=baseline_of(run), terms=terms_of(run)).items():
+    files = merged_files(outcomes, baseline=baseline_of(run), terms=terms_of(run), brought=elsewhere)
+    for name, data in files.items():
         store.write(f"runs/{run.run_id}/{REPORT}/{name}", data)
 
 
@@ -122,21 +125,33 @@ def nearest_runs(store: Store, run_id: str) -> str:
 
 
 def records_now(store: Store, run: RunFile) -> pa.Table:
-    """All that ended so far, reported or not; of a run without trials of its own what was reported."""
-    from report.merge import records_table
+    """All that ended so far and all that was brought, reported or not; where only the report is left, what it has."""
+    return records_below(store, f"runs/{run.run_id}", run)
 
-    outcomes = Trials(store, f"runs/{run.run_id}/trials", invocation="", noisy_repeats=0).outcomes()
-    if outcomes:
-        return records_table(outcomes)
-    if not store.exists(f"runs/{run.run_id}/{REPORT}/epochs.parquet"):
+
+def records_below(store: Store, folder: str, run: RunFile) -> pa.Table:
+    """The same of a run whose directory may lie anywhere in a store."""
+    from report.merge import all_records
+
+    outcomes = Trials(store, f"{folder}/trials", invocation="", noisy_repeats=0).outcomes()
+    elsewhere = list(brought(store, folder))
+    if outcomes or elsewhere:
+        return all_records(outcomes, elsewhere)
+    if not store.exists(f"{folder}/{REPORT}/epochs.parquet"):
         raise StoreError(f"run {run.run_id} has no trial that ended: there is nothing to compare yet")
-    return _records(store, run)
+    return _reported(store, folder)
 
 
 def _records(store: Store, run: RunFile) -> pa.Table:
+    return _reported(store, f"runs/{run.run_id}")
+
+
+def _reported(store: Store, folder: str) -> pa.Table:
     import pyarrow.parquet as pq
 
-    return pq.read_table(io.BytesIO(store.read(f"runs/{run.run_id}/{REPORT}/epochs.parquet")))
+    from report.merge import aligned
+
+    return aligned(pq.read_table(io.BytesIO(store.read(f"{folder}/{REPORT}/epochs.parquet"))))
 
 
 def baseline_of(run: RunFile) -> BaselineSpec:

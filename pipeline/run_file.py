@@ -6,6 +6,7 @@ import re
 import subprocess
 import time
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -58,7 +59,12 @@ def check_run_id(run_id: str) -> str:
 
 
 def read_run(store: Store, run_id: str) -> RunFile | None:
-    return _decoded(store, f"runs/{check_run_id(run_id)}/{RUN}", RunFile)
+    return run_below(store, f"runs/{check_run_id(run_id)}")
+
+
+def run_below(store: Store, folder: str) -> RunFile | None:
+    """Of a run whose directory may lie anywhere in a store."""
+    return _decoded(store, f"{folder}/{RUN}", RunFile)
 
 
 def read_marker(store: Store, path: str) -> Published | None:
@@ -72,6 +78,21 @@ def _decoded(store: Store, path: str, kind: type[Decoded]) -> Decoded | None:
         return msgspec.json.decode(store.read(path), type=kind)
     except msgspec.MsgspecError as error:
         raise StoreError(f"{store.url}/{path} is damaged ({error}); remove it and run again") from None
+
+
+def write_run(store: Store, run: RunFile) -> None:
+    store.write(f"runs/{run.run_id}/{RUN}", msgspec.json.format(msgspec.json.encode(run), indent=1) + b"\n")
+
+
+def mark_finished(store: Store, run_id: str, name: str, trials: Iterable[str]) -> None:
+    """Of a run that measures nothing itself: there is nothing more to come."""
+    marker = Published(trials=tuple(sorted(trials)), finished=True)
+    store.write(f"runs/{run_id}/{name}", msgspec.json.encode(marker))
+
+
+def without_profile(settings: dict[str, Any]) -> dict[str, Any]:
+    """For a run that no profile planned."""
+    return {name: value for name, value in settings.items() if not name.startswith("profile.")}
 
 
 def differences(one: RunFile, other: RunFile) -> list[str]:

@@ -59,10 +59,13 @@ class Shown:
     def lines(self) -> list[str]:
         state = self.state
         about = f"run {state.run_id} of profile {state.profile}: {state.status}, {_progress(state)} trials"
+        if _progress(state) == NOTHING:
+            about = f"run {state.run_id} ({state.profile}): {state.status}, no trial of its own"
+        where = f"{self.machine}, {self.cpu}" + (f", {self.cores} cores, {self.memory_gb:g} GB" if self.cores else "")
         changed = [f"  {name} = {value}" for name, value in self.settings.items()]
         return [
             about + (f" ({state.detail})" if state.detail else ""),
-            f"begun {_when(state.begun_at)} on {self.machine}, {self.cpu}, {self.cores} cores, {self.memory_gb:g} GB",
+            f"begun {_when(state.begun_at)} on {where}",
             *(["settings that are not the shipped ones:", *changed] if changed else ["all settings are as shipped"]),
             *(self.summary or ["no report yet: the same command as before continues the run"]),
         ]
@@ -197,6 +200,8 @@ def _fastest(store: Store, run_id: str) -> str | None:
 
 
 def _progress(run: RunState) -> str:
+    if run.status == FINISHED and not run.done:
+        return NOTHING  # its records were brought from elsewhere
     return f"{run.done}/{NOTHING if run.planned is None else run.planned}"
 
 

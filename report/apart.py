@@ -16,7 +16,7 @@ from report.words import period, resources, seconds, solver, times, times_betwee
 
 LIBRARIES = ("mllib", "mllib-logistic")
 THERE, ALONE = "torch-spark", "torch-cpu"
-EXECUTORS = ("executors", "cores", "memory_mib", "deploy_mode", "device", "machine")
+EXECUTORS = ("executors", "cores", "memory_mib", "deploy_mode", "device", "machine", "origin")
 SAME_LOSS = 0.01
 
 
@@ -90,7 +90,7 @@ def _first(
     for row in comparison.ran:
         if (
             row["platform"] == platform
-            and all(row[name] == like[name] for name in ("precision", "gradient"))
+            and all(row[name] == like[name] for name in ("precision", "gradient", "machine", "origin"))
             and row["compression"] in (None, "none")
             and (on is None or all(row[name] == on[name] for name in EXECUTORS))
             and (threads is None or row["threads"] == threads)

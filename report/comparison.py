@@ -39,6 +39,7 @@ COLUMNS = (
     "status",
     *SPENT,  # ours: means of an epoch, as mean_seconds is
     *OF_TRIAL,
+    "whole_epochs",  # of a whole training
     "price_per_training",
     "price_to_target",
     "seconds_to_target_low",  # above: where the accuracy is known only now and then, both are a bracket
@@ -127,17 +128,21 @@ def _with_class(frame: pl.DataFrame) -> pl.DataFrame:
         .then(known.drop_nulls().mode().min().over(WORK))
         .otherwise(known)
     )
-    # The widest comparison comes first, then the most rows; names only make the order definite.
+    # What was measured comes before what was only imported; of that the widest, then the most rows. Names only make the
+    # order definite.
     order = (
         frame.group_by(CLASS, maintain_order=True)
         .agg(
+            measured=((pl.col("trials") > 0) & pl.col("origin").is_null()).any(),
             platforms=pl.col("platform").filter(pl.col("trials") > 0).n_unique(),
             ran=(pl.col("trials") > 0).sum(),
         )
         .sort(
-            "platforms", "rows", "ran", *CLASS, descending=[True, True, True, *(False for _ in CLASS)], nulls_last=True
+            *("measured", "platforms", "rows", "ran", *CLASS),
+            descending=[True, True, True, True, *(False for _ in CLASS)],
+            nulls_last=True,
         )
-        .drop("platforms", "ran")
+        .drop("measured", "platforms", "ran")
         .with_row_index("class")
     )
     frame = frame.join(order, on=list(CLASS), how="left", nulls_equal=True, maintain_order="left")

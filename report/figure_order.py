@@ -19,7 +19,7 @@ def order_figure(attempts: pl.DataFrame, configurations: pl.DataFrame, *, name: 
     """Every trial in the order it ran, as its distance from the mean of its configuration."""
     means = configurations.select("configuration", "mean_seconds", "trials")
     frame = (
-        attempts.filter(pl.col("seconds").is_not_null())
+        attempts.filter(pl.col("seconds").is_not_null() & pl.col("origin").is_null())  # imported ones ran in no order
         .with_row_index("position", offset=1)
         .join(means, on="configuration", how="left", maintain_order="left")
         .filter(pl.col("mean_seconds").is_not_null() & (pl.col("trials") > 1))

@@ -2,31 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from models.outcome import Outcome
-from models.record import COLUMNS, schema
+from models.record import COLUMNS, EpochRecord, schema
 from report.facts import NO_TERMS, BaselineSpec, Terms
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def merged_files(outcomes: Sequence[Outcome], *, baseline: BaselineSpec, terms: Terms = NO_TERMS) -> dict[str, bytes]:
-    """`epochs.*` with every record of every attempt, and `comparison.*`."""
+def merged_files(
+    outcomes: Sequence[Outcome],
+    *,
+    baseline: BaselineSpec,
+    terms: Terms = NO_TERMS,
+    brought: Iterable[pa.Table] = (),
+) -> dict[str, bytes]:
+    """`epochs.*` with every record of every attempt, and `comparison.*`; `brought` are records from elsewhere."""
     import polars as pl
 
     from report import comparison
 
-    table = records_table(outcomes)
+    table = all_records(outcomes, brought)
     records = pl.DataFrame(table)
     _, configurations = comparison.compared(records, baseline=baseline, terms=terms)
     return {
         "epochs.parquet": parquet(table),
         **comparison.files(records, configurations),
     }
+
+
+def all_records(outcomes: Sequence[Outcome], brought: Iterable[pa.Table]) -> pa.Table:
+    """Those that were measured here come first."""
+    import pyarrow as pa
+
+    return pa.concat_tables([records_table(outcomes), *brought])
+
+
+def table_of(records: Sequence[EpochRecord]) -> pa.Table:
+    """As they are: of no trial that could say more of them."""
+    import pyarrow as pa
+
+    columns = zip(*map(attrgetter(*COLUMNS), records), strict=True)
+    return pa.table(
+        [pa.array(column, type=field.type) for column, field in zip(columns, schema(), strict=True)], schema=schema()
+    )
+
+
+def with_run_id(table: pa.Table, run_id: str) -> pa.Table:
+    import pyarrow as pa
+
+    index = table.schema.get_field_index("run_id")
+    return table.set_column(index, table.schema.field(index), pa.array([run_id] * table.num_rows))
+
+
+def aligned(table: pa.Table) -> pa.Table:
+    """In the schema of now: what another version did not record is null, or false."""
+    import pyarrow as pa
+
+    arrays = []
+    for field in schema():
+        if field.name in table.column_names:
+            arrays.append(table[field.name].cast(field.type))
+        else:
+            missing = None if field.nullable else pa.scalar(False, field.type)
+            arrays.append(pa.array([missing] * table.num_rows, field.type))
+    return pa.table(arrays, schema=schema())
 
 
 def records_table(outcomes: Sequence[Outcome]) -> pa.Table:

@@ -238,7 +238,7 @@ def _kept(text: str) -> Markup:
 
 
 def _unfinished(attempts: pl.DataFrame, run: RunFacts) -> str:
-    done = int(attempts["counts"].sum())
+    done = int((attempts["counts"] & attempts["origin"].is_null()).sum())
     if run.trials_planned is None or done >= run.trials_planned:
         return ""
     return f"The run is not finished: {done:,} of {run.trials_planned:,} trials so far."
@@ -348,7 +348,7 @@ def _screen(
     return {
         "comparison": comparison,
         "subject": words.work(comparison.work),
-        "heading": f"{words.work(comparison.work)}, {words.solver(comparison.work)}",
+        "heading": words.heading(comparison.work),
         "share": words.rows(comparison.work, of=run.rows_of.get(comparison.work["dataset"])),
         "period": words.period(comparison.work, by_pass=comparison.by_pass),
         "said": _said(comparison, run),

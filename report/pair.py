@@ -18,7 +18,7 @@ from report.words import chance, label, percent, period, seconds, seconds_betwee
 # A run and the machine it was on are what differs; everything else has to be the same for times to be compared.
 OF_A_RUN = ("run_id", "machine", "machine_memory_gb")
 EQUAL = 5e-4  # a smaller change would be shown as 0.0 %
-SAME = tuple(name for name in IDENTITY if name not in OF_A_RUN)
+SAME = (*(name for name in IDENTITY if name not in OF_A_RUN), "whole_epochs")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +77,12 @@ class SideBySide:
 
 def side_by_side(first: pl.DataFrame, second: pl.DataFrame, *, baseline: BaselineSpec) -> SideBySide:
     """Of the epoch records of two runs."""
-    sides = [_timed(records, baseline) for records in (first, second)]
-    every = [row for side in sides for row in side.values()]
-    names = _names(every)
+    found = [_timed(records, baseline) for records in (first, second)]
+    # Of a run that was merged from several, one configuration may be there once for each machine, or run.
+    same = next((each for each in (SAME, (*SAME, "machine")) if all(_tells_apart(each, rows) for rows in found)), None)
+    same = same or (*SAME, "machine", "run_id")
+    sides = [{_key(row, same): row for row in rows} for rows in found]
+    names = _names([row for side in sides for row in side.values()], same)
     keys = [key for key in sides[0] if key in sides[1]]
     return SideBySide(
         pairs=tuple(_pairs([(names[key], sides[0][key], sides[1][key]) for key in keys])),
@@ -91,26 +94,35 @@ def side_by_side(first: pl.DataFrame, second: pl.DataFrame, *, baseline: Baselin
 Key = tuple[Any, ...]
 
 
-def _timed(records: pl.DataFrame, baseline: BaselineSpec) -> dict[Key, dict[str, Any]]:
+def _key(row: Mapping[str, Any], same: Sequence[str]) -> Key:
+    return tuple(row[name] for name in same)
+
+
+def _tells_apart(same: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> bool:
+    return len({_key(row, same) for row in rows}) == len(rows)
+
+
+def _timed(records: pl.DataFrame, baseline: BaselineSpec) -> list[dict[str, Any]]:
     """The configurations that have a time, best first."""
     _, frame = compared(records, baseline=baseline)
-    rows = frame.filter(pl.col("mean_seconds").is_not_null()).to_dicts()
-    return {tuple(row[name] for name in SAME): row for row in rows}
+    return frame.filter(pl.col("mean_seconds").is_not_null()).to_dicts()
 
 
-def _names(rows: Sequence[Mapping[str, Any]]) -> dict[Key, str]:
+def _names(rows: Sequence[Mapping[str, Any]], same: Sequence[str]) -> dict[Key, str]:
     """What is said of each: its resources, and what it needs to be told from the others."""
-    differing = [name for name in varying(rows) if name not in OF_A_RUN]
+    differing = [name for name in varying(rows) if name not in OF_A_RUN or name in same]
     subjects = len({(row["dataset"], row["network"]) for row in rows}) > 1
     solvers = len({(row["solver"], row["batch_size"]) for row in rows}) > 1
+    lengths = len({row["whole_epochs"] for row in rows}) > 1
     shares = len({row["rows"] for row in rows}) > 1
     found = {}
     for row in rows:
         parts = [label(row, varying=differing)]
         parts += [solver(row)] if solvers else []
+        parts += [period(row)] if lengths else []
         parts += [f"{row['rows']:,} rows"] if shares and row["rows"] is not None else []
         parts += [f"{row['dataset']} {row['network']}"] if subjects else []
-        found[tuple(row[name] for name in SAME)] = ", ".join(parts)
+        found[_key(row, same)] = ", ".join(parts)
     return found
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from models.noise import crowded
 from report import apart
 from report.apart import Apart
+from report.imported import all_imported, is_imported
 from report.verdict import KINDS, PLAIN, Comparison, Row, Standing, Test
 from report.words import (
     chance,
@@ -74,7 +75,11 @@ def trust(comparison: Comparison, *, run: RunFacts, attempts: pl.DataFrame) -> l
     )
     loud = ranked.filter(ranked["noisy"])
     if counts:
-        parts.append(f"{loud.height} of {ranked.height} noisy{_crowded(loud)}" if loud.height else "none noisy")
+        unknown = sum(row["trials"] for row in comparison.ran if is_imported(row))
+        if unknown < ranked.height:
+            parts.append(f"{loud.height} of {ranked.height} noisy{_crowded(loud)}" if loud.height else "none noisy")
+        if unknown:
+            parts.append(f"{counted(unknown, 'trial')} imported, of which nobody knows how noisy they were")
     repeated = mine.filter(mine["noisy"] & ~mine["counts"])
     if repeated.height:
         parts.append(f"{counted(repeated.height, 'noisy attempt')} repeated{_crowded(repeated)}")
@@ -129,6 +134,7 @@ def _task(comparison: Comparison, run: RunFacts) -> str:
 
 def _first(comparison: Comparison, fastest: Standing, others: Sequence[Standing], run: RunFacts, machines: int) -> str:
     where = "On this machine" if machines <= 1 else f"On these {machines} machines"
+    where = "By imported timings" if all_imported(comparison.ran) else where
     what = period(comparison.work, by_pass=comparison.by_pass)
     best = fastest.best
     tied = [standing for standing in others if _is_tied(comparison, standing)]
@@ -204,12 +210,16 @@ def _single(comparison: Comparison) -> str:
 
 def _cost(comparison: Comparison) -> str:
     """COST: from how many cores on each platform beats the baseline."""
-    baseline = comparison.baseline
-    if baseline is None:
+    if comparison.baseline is None:
         return f"{_capped(comparison.no_baseline)}." if comparison.no_baseline else ""
-    others = [each for each in comparison.standings if each.platform != baseline["platform"]]
-    if not others:
-        return ""
+    against: dict[int, tuple[Row, list[Standing]]] = {}  # imported platforms may each have another one
+    for each in comparison.standings:
+        if each.baseline is not None and each.platform != each.baseline["platform"]:
+            against.setdefault(each.baseline["configuration"], (each.baseline, []))[1].append(each)
+    return " ".join(_beaten(comparison, baseline, others) for baseline, others in against.values())
+
+
+def _beaten(comparison: Comparison, baseline: Row, others: Sequence[Standing]) -> str:
     name = f"{title(baseline['platform'])}{_with(baseline)} ({seconds(baseline['rank_by'])})"
     plain = " In plain numbers:" if all(each.reason.endswith(PLAIN) for each in others) else ""
     won = [_won(each) for each in others if _beats(each)]
@@ -344,7 +354,8 @@ def terminal_table(comparison: Comparison) -> list[str]:
 
 def table_row(comparison: Comparison, standing: Standing) -> tuple[str, ...]:
     best, against = standing.best, standing.against_fastest
-    at = ", ".join(text for text in (resources(best), best["precision"] or "") if text)
+    others = [best[name] for name in ("origin", "machine") if name in comparison.varying]
+    at = ", ".join(text for text in (resources(best), best["precision"] or "", *others) if text)
     inside = "" if comparison.by_pass else seconds_between(best["ci_low"], best["ci_high"])
     ratio = "" if standing is comparison.fastest else times_between(against.value, against.low, against.high)
     return (title(standing.platform), at, seconds(best["rank_by"], 3), inside, ratio, cost(comparison, standing))
@@ -353,10 +364,10 @@ def table_row(comparison: Comparison, standing: Standing) -> tuple[str, ...]:
 def cost(comparison: Comparison, standing: Standing) -> str:
     if comparison.baseline is None:
         return "no baseline"
-    if standing.platform == comparison.baseline["platform"]:
-        return "baseline"
     if standing.cost_cores is not None:
         return counted(standing.cost_cores, standing.cost_unit[:-1])
+    if standing.platform == comparison.baseline["platform"]:
+        return "baseline"
     return "beats it" if _beats(standing) else standing.reason
 
 

@@ -34,6 +34,7 @@ COLUMNS = (
     "total_cores",
     "trials",
     "unit",
+    "whole_epochs",
     "mean_seconds",
     "ci_low",
     "ci_high",
@@ -54,7 +55,9 @@ def files(configurations: pl.DataFrame) -> dict[str, bytes]:
             ):
                 continue
             order = [*columns, *(name for name in COLUMNS if name not in columns)]
-            rest = [name for name in ("network", "solver", "precision", "gradient") if name not in columns]
+            rest = [
+                name for name in ("network", "solver", "whole_epochs", "precision", "gradient") if name not in columns
+            ]
             frame = group.sort(*rest, *columns, "mean_seconds", nulls_last=True, maintain_order=True)
             name = f"sweep_{axis}_{tables.named(str(platform))}_{tables.named(str(dataset))}.csv"
             found[name] = tables.csv(frame.select(order))

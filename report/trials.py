@@ -100,7 +100,10 @@ def _completed(records: pl.DataFrame) -> pl.DataFrame:
     records = records.with_columns(_filled(name, rest) for name in LEARNT_BY_RUNNING)
     fraction_known = pl.col("data_fraction").is_not_null()
     same_share = _filled("rows", ["run_id", "dataset", "data_fraction"])
-    return records.with_columns(rows=pl.when(fraction_known).then(same_share).otherwise("rows"))
+    records = records.with_columns(rows=pl.when(fraction_known).then(same_share).otherwise("rows"))
+    # What was not measured here tells its rows and not which share that is: the same rows are the same share.
+    share = pl.when(pl.col("rows").is_not_null()).then(_filled("data_fraction", ["dataset", "rows"]))
+    return records.with_columns(data_fraction=pl.coalesce("data_fraction", share))
 
 
 def _filled(name: str, over: list[str]) -> pl.Expr:
@@ -109,9 +112,11 @@ def _filled(name: str, over: list[str]) -> pl.Expr:
 
 
 def _with_configuration(records: pl.DataFrame) -> pl.DataFrame:
-    """Number the configurations in the order of their first record."""
-    configurations = records.select(IDENTITY).unique(maintain_order=True).with_row_index("configuration")
-    return records.join(configurations, on=list(IDENTITY), how="left", nulls_equal=True, maintain_order="left")
+    """Number the configurations in the order of their first record. A whole training is one of so many epochs."""
+    key = [*IDENTITY, "whole_epochs"]
+    records = records.with_columns(whole_epochs=pl.when(pl.col("unit") == "training").then("epochs_requested"))
+    configurations = records.select(key).unique(maintain_order=True).with_row_index("configuration")
+    return records.join(configurations, on=key, how="left", nulls_equal=True, maintain_order="left")
 
 
 def whole_mean(name: str, kept: pl.Expr) -> pl.Expr:

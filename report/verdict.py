@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from report.facts import WORK, BaselineSpec
+from report.imported import NO_BASELINE, all_imported, baselines, common_baseline, is_imported, own_first
 from report.statistics import Call, Ratio, Sample, call, holm, ratio, welch_less
 from report.words import counted, distinct_seconds, label, varying
 
@@ -47,6 +48,7 @@ class Standing:
     best: Row
     factors: tuple[Row, ...]  # the best at each other precision, gradient and compression
     against_fastest: Ratio
+    baseline: Row | None
     against_baseline: Ratio | None
     cost_cores: int | None
     cost_unit: str
@@ -118,14 +120,20 @@ def comparisons(configurations: pl.DataFrame, *, baseline: BaselineSpec) -> list
 def _comparison(rows: list[dict[str, Any]], spec: BaselineSpec) -> Comparison:
     ran = tuple(row for row in rows if row["rank_by"] is not None)
     not_run = tuple(row for row in rows if row["rank_by"] is None)
-    baseline = next((row for row in ran if row["is_baseline"]), None)
+    baseline: Row | None = next((row for row in ran if row["is_baseline"]), None)
     machine = next((row for row in ran if row["is_machine"]), None)
-    groups = [_main(group, baseline) for group in _by_platform(ran).values()]
+    groups = [_main(own_first(group), baseline) for group in _by_platform(ran).values()]
     main = {group[0]["platform"]: group for group in sorted(groups, key=lambda group: group[0]["rank_by"])}
-    tests = _tests(main, baseline)
-    group_of_fastest = next(iter(main.values()), [])
     reason = None if baseline else _no_baseline(rows, spec)
-    standings = [_standing(group, ran, group_of_fastest[0], baseline, tests, reason) for group in main.values()]
+    if baseline is None and all_imported(ran):
+        baseline = common_baseline(main, ran)
+        reason = None if baseline else NO_BASELINE
+    against = baselines(main, ran, baseline)
+    tests = _tests(main, against)
+    group_of_fastest = next(iter(main.values()), [])
+    standings = [
+        _standing(group, ran, group_of_fastest[0], against[platform], tests, reason) for platform, group in main.items()
+    ]
     absent = [
         Absent(platform=platform, reason="; ".join(dict.fromkeys(row["status"] for row in group)))
         for platform, group in _by_platform(not_run).items()
@@ -170,12 +178,13 @@ def _main(rows: list[Row], baseline: Row | None) -> list[Row]:
     return [row for row in rows if row["compression"] in (None, "none")] or rows
 
 
-def _tests(main: dict[str, list[Row]], baseline: Row | None) -> list[Test]:
-    """Each configuration of the other platforms against the baseline, and the fastest against the runner-up."""
+def _tests(main: dict[str, list[Row]], against: Mapping[str, Row | None]) -> list[Test]:
+    """Each configuration of the other platforms against its baseline, and the fastest against the runner-up."""
     planned: list[tuple[Row, Row, str]] = []
-    if baseline is not None:
-        rows = [row for platform, group in main.items() if platform != baseline["platform"] for row in group]
-        planned += [(row, baseline, "baseline") for row in rows]
+    for platform, group in main.items():
+        baseline = against[platform]
+        if baseline is not None and platform != baseline["platform"]:
+            planned += [(row, baseline, "baseline") for row in group]
     best = [group[0] for group in main.values()]
     if len(best) == 1:
         best = next(iter(main.values()))[:2]
@@ -224,7 +233,7 @@ def _standing(
     cost, unit, reason = _cost(main, baseline, tests, no_baseline)
     factors: dict[tuple[Any, ...], Row] = {}
     for row in ran:
-        if row["platform"] == platform:
+        if row["platform"] == platform and is_imported(row) == is_imported(best):
             factors.setdefault(tuple(row[name] for name in KINDS), row)
     factors.pop(tuple(best[name] for name in KINDS))
     return Standing(
@@ -232,6 +241,7 @@ def _standing(
         best=best,
         factors=tuple(factors.values()),
         against_fastest=ratio(_sample(best), _sample(fastest)),
+        baseline=baseline,
         against_baseline=ratio(_sample(best), _sample(baseline)) if baseline is not None else None,
         cost_cores=cost,
         cost_unit=unit,
@@ -250,7 +260,7 @@ def _cost(
     column = "executors" if known["executors"] and not known["total_cores"] else "total_cores"
     unit = "executors" if column == "executors" else "cores"
     if baseline is None:
-        return None, unit, no_baseline or ""
+        return None, unit, NO_BASELINE if is_imported(main[0]) else no_baseline or ""
     if platform == baseline["platform"]:
         return None, unit, "it is the baseline's own platform"
     mine = [test for test in tests if test.against == "baseline" and test.left["platform"] == platform]
@@ -323,6 +333,7 @@ def _standing_json(standing: Standing) -> dict[str, Any]:
         "cost_cores": standing.cost_cores,
         "cost_unit": standing.cost_unit,
         "reason": standing.reason,
+        "baseline": None if standing.baseline is None else label(standing.baseline),
         **_without_platform(standing.best),
         "status": standing.best["status"],
         **{name: standing.best[name] for name in ("exchange_seconds", "peak_memory_mib")},
@@ -337,6 +348,7 @@ def _absent_json(absent: Absent) -> dict[str, Any]:
         "cost_cores": None,
         "cost_unit": "cores",
         "reason": absent.reason,
+        "baseline": None,
         "total_cores": None,
         "seconds": None,
         "status": absent.reason,

@@ -128,6 +128,12 @@ def work(row: Mapping[str, Any]) -> str:
     return f"{row['dataset']} with {row['network']}"
 
 
+def heading(row: Mapping[str, Any]) -> str:
+    """Of a comparison; whole trainings of other lengths are other ones."""
+    of = f", {period(row)}" if row["unit"] == "training" else ""
+    return f"{work(row)}, {solver(row)}{of}"
+
+
 def solver(row: Mapping[str, Any]) -> str:
     name = row["solver"]
     if name is None:
@@ -168,21 +174,26 @@ VARYING: dict[str, Callable[[Any], str]] = {
     "balance": lambda value: "even shares" if value == "even" else f"shares by {value}",
     "shards": lambda value: counted(value, "shard"),
     "staleness": lambda value: f"staleness {value}",
+    "origin": lambda value: f"imported from {value}",
     "machine": str,
     "machine_memory_gb": lambda value: f"machine of {value:g} GB",
     "run_id": lambda value: f"run {value}",
 }
 
 
+# Where one platform differs from another in these, a reader has to know it.
+ANYWHERE = ("precision", "origin", "machine")
+
+
 def varying(rows: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """What a label has to say: precision wherever it differs at all, the rest where it differs within a platform."""
+    """What a label has to say: ANYWHERE wherever it differs at all, the rest where it differs within a platform."""
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault(row["platform"], []).append(row)
     return tuple(
         name
         for name in VARYING
-        if any(len({row[name] for row in group}) > 1 for group in ([rows] if name == "precision" else groups.values()))
+        if any(len({row[name] for row in group}) > 1 for group in ([rows] if name in ANYWHERE else groups.values()))
     )
 
 

@@ -1,4 +1,4 @@
-"""`yarnstick runs`: what lies in the store, one run, two runs side by side, and what may go."""
+"""`yarnstick runs`: what lies in the store, one run, two runs side by side, several in one, and what may go."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pipeline.commands.frame import (
 )
 from pipeline.completion import run_ids
 
-app = typer.Typer(help="List, show, compare and clean runs.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="List, show, compare, merge and clean runs.", no_args_is_help=True, rich_markup_mode=None)
 
 
 def _days(value: float | None) -> float | None:
@@ -78,6 +78,25 @@ def compare(
         print_json(found)
         return
     for line in found.lines():
+        print(line)
+
+
+@app.command()
+@sentences
+def merge(
+    runs: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN...", help="Ids of runs, or directories of copied ones.", autocompletion=run_ids),
+    ],
+    run_id: Annotated[str, typer.Option("--run-id", help="Names the run that is made of them.")],
+    store: StoreOption = None,
+    set_: SetOption = None,
+) -> None:
+    """Make one run of the records of several, as of several machines, with one report. Nothing is measured again."""
+    from pipeline.merging import merge_runs
+
+    settings, _ = settings_given("default", store, set_)
+    for line in merge_runs(runs, run_id, settings):
         print(line)
 
 
