@@ -25,7 +25,7 @@ LEVEL = 0.95
 NOT_VALIDATED = "physics model, not validated"
 # Trainings that differ in one of these have a model each.
 ALIKE = (
-    "machine", "platform", "device", "deploy_mode", "solver", "precision", "gradient", "compression", "batch_size",
+    "machine", "origin", "platform", "device", "deploy_mode", "solver", "precision", "gradient", "compression", "batch_size",
     "balance", "shards", "staleness",
 )  # fmt: skip
 OWN_KINDS = ("csv", "parquet", "synthetic")
