@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -100,12 +101,13 @@ def run_on_hadoop(errand: Errand, *, listener: Callable[[News], None]) -> None:
 
 
 def _interrupt(process: subprocess.Popen[bytes]) -> None:
-    """It kills its application, and then itself."""
+    """It kills its application, and then its whole session, of which `hadoop jar` is. If it takes too long, we do."""
     process.terminate()
     try:
         process.wait(INTERRUPT_SECONDS)
     except subprocess.TimeoutExpired:
-        process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 

@@ -6,8 +6,8 @@ import atexit
 import logging
 import os
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from socket import gethostname
@@ -217,12 +217,11 @@ class Experiment:
         """Run a trial until it needs no further attempt; each attempt is published when it ends."""
         impossible = next((each.impossible for each in self.planned if each.spec == spec), None)
         lease = lease_file(self.settings.main.lease)
-        if self.broken is not None:
-            raise self.broken
         patience = None if self.budget is None else max(0.0, self.budget.left())
         try:
-            with measuring_lease(lease, waiting=lambda: log.info(WAITING, lease), patience=patience):
+            with self.unbroken(), measuring_lease(lease, waiting=lambda: log.info(WAITING, lease), patience=patience):
                 # Asked only now: while this one waited, another process may have measured it.
+                self.trials.look()
                 while (attempt := self.trials.needs(spec)) is not None:
                     if self._ends_before(attempt):
                         return
@@ -234,6 +233,14 @@ class Experiment:
                     self.trials.publish(measured.outcome, events=measured.events, logs=measured.logs)
         except StillHeldError:
             self._end_early("another measurement on this host went on until its minutes had passed")
+
+    @contextmanager
+    def unbroken(self) -> Iterator[None]:
+        """What stops one step stops all that are left: at once, as the same error, and without asking anybody again."""
+        if self.broken is not None:
+            raise self.broken
+        try:
+            yield
         except YarnstickError as error:
             self.broken = error
             raise

@@ -27,6 +27,7 @@ EXIT_CODES = {
     "scheduling_error": 35,
     "unhandled_exception": 4,
 }
+_TOLD: list[str] = []  # sentences
 
 
 def fail_loudly() -> None:
@@ -55,10 +56,15 @@ def leave_it(answer: Exception) -> NoReturn:
     sys.exit(retcode().already_running)
 
 
-@cache
 def tell_once(error: YarnstickError) -> None:
-    """One that stops many tasks is still one sentence."""
-    print(f"Error: {error}", file=sys.stderr)
+    """One that stops many tasks is still one sentence, though each of them may have met it by itself."""
+    _tell(str(error))
+
+
+@cache
+def _tell(sentence: str) -> None:
+    _TOLD.append(sentence)
+    print(f"Error: {sentence}", file=sys.stderr)
 
 
 @cache
@@ -80,4 +86,7 @@ class _OneSentence(logging.Filter):
             _tell_of_luigid()
         if error is None or isinstance(error, YarnstickError | RPCError):
             record.exc_info, record.exc_text = None, None
+        # Where Luigi plans, the traceback is part of the message.
+        if isinstance(record.msg, str) and any(record.msg.rstrip().endswith(sentence) for sentence in _TOLD):
+            record.msg = record.msg.partition("\n")[0]
         return True

@@ -65,7 +65,16 @@ def claim_of_central_scheduler(store_url: str, run_id: str) -> None:
     url = told.scheduler_url or f"http://{told.scheduler_host}:{told.scheduler_port:d}/"
     # A luigid behind a socket file is of this host only, where trials wait for each other anyway.
     if not told.local_scheduler and urlsplit(url).scheme in ("http", "https"):
+        _ask_directly(urlsplit(url).hostname or "")
         claim(url, store_url, run_id)
+
+
+def _ask_directly(host: str) -> None:
+    """A proxy of the environment leads out of the network that luigid is in. Luigi's own requests know no other way."""
+    others = [each for each in (os.environ.get("no_proxy") or os.environ.get("NO_PROXY", "")).split(",") if each]
+    if host not in others:
+        # Which of the two is looked at first is not the same everywhere.
+        os.environ["no_proxy"] = os.environ["NO_PROXY"] = ",".join([*others, host])
 
 
 @cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import tempfile
 import zipfile
 from pathlib import Path
@@ -11,16 +10,15 @@ from pathlib import Path
 from models.protocol import Yarn, platform
 from models.spark_home import own_home
 from pipeline.opening import node_python, open_resource_manager, reach
+from pipeline.orphans import end_what_is_left
 from pipeline.plan import Room
 from pipeline.settings import Settings
 from pipeline.shipping import publish_once, shipped
 from store.errors import SettingError
 from store.manifest import MANIFEST
 from store.protocol import Store
-from yarn.submission import end_orphans
 
 JARS = "jars.zip"
-log = logging.getLogger("luigi-interface.yarnstick")
 
 
 def prepared(settings: Settings, store: Store, *, folder: str) -> Yarn:
@@ -30,8 +28,7 @@ def prepared(settings: Settings, store: Store, *, folder: str) -> Yarn:
             f"yarnstick.spark.master = yarn needs a store on HDFS, and yarnstick.store.url is {store.url}; set that to "
             f"hdfs:///user/NAME/yarnstick, or the master to local-cluster"
         )
-    for name in end_orphans(open_resource_manager(settings)):
-        log.info("%s was left by a run that was killed, and is ended now", name)
+    end_what_is_left(settings)
     return Yarn(
         reach=reached,
         folder=folder,

@@ -34,6 +34,7 @@ MARKERS = (MERGED.rpartition("/")[2], PUBLISHED.rpartition("/")[2])
 
 
 def merge(run: Experiment) -> None:
+    run.trials.look()  # what another process published and merged is not to be lost
     publish_merged(run.store, run.begin(), run.trials.outcomes())
     run.mark(MERGED)
 

@@ -17,7 +17,7 @@ from pipeline.luigi_manners import fail_loudly, leave_it, tell_once
 from pipeline.luigid import AtWorkElsewhereError, claim_of_central_scheduler
 from pipeline.reporting import merge, raise_if_failed, report
 from pipeline.run_file import MERGED, PUBLISHED
-from store.errors import SettingError, YarnstickError
+from store.errors import SettingError, StoreError, YarnstickError
 from store.protocol import Store
 
 # Luigi runs the highest priority first, and takes none below 0: bad data is found before the first trial.
@@ -49,9 +49,23 @@ class Step(luigi.Task):
     def step(self, kind: type[Step], **parameters: Any) -> Step:
         return kind(profile=self.profile, run_id=self.run_id, settings=self.settings, **parameters)
 
+    def complete(self) -> bool:
+        """Asked of each task again and again, but of a store that is gone only once."""
+        try:
+            with self.run_of.unbroken():
+                return self.is_done()
+        except YarnstickError as error:
+            tell_once(error)  # Luigi would show a traceback of it where it plans
+            raise
+
+    def is_done(self) -> bool:
+        return bool(super().complete())  # type: ignore[no-untyped-call]
+
     def on_failure(self, exception: BaseException) -> str:
         if not isinstance(exception, YarnstickError):
             return str(super().on_failure(exception))  # type: ignore[no-untyped-call]
+        if isinstance(exception, StoreError) and self.run_of.broken is None:
+            self.run_of.broken = exception
         tell_once(exception)
         return str(exception)
 
@@ -133,7 +147,7 @@ class Trial(Step):
     def requires(self) -> list[Step]:
         return [self.step(Pack, data=data) for data in self.run_of.sources]
 
-    def complete(self) -> bool:
+    def is_done(self) -> bool:
         return self.run_of.is_over(TrialSpec.decode(self.spec))
 
     def run(self) -> None:
@@ -145,7 +159,7 @@ class Merge(Step):
         planned = self.run_of.planned
         return [self.step(Trial, spec=each.spec.encode(), place=place) for place, each in enumerate(planned, 1)]
 
-    def complete(self) -> bool:
+    def is_done(self) -> bool:
         return self.run_of.is_current(MERGED)
 
     def run(self) -> None:
@@ -165,7 +179,7 @@ class Report(Step):
             if CmdlineParser.get_instance():
                 claim_of_central_scheduler(self.run_of.store.url, self.run_id)
             self.run_of.begin()
-            self.complete()
+            self.is_done()
         except YarnstickError as error:
             # From here on Luigi would show a traceback of it.
             raise SystemExit(f"Error: {error}") from None
@@ -175,7 +189,7 @@ class Report(Step):
     def requires(self) -> Step:
         return self.step(Merge)
 
-    def complete(self) -> bool:
+    def is_done(self) -> bool:
         return self.run_of.is_current(PUBLISHED)
 
     def run(self) -> None:

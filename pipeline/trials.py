@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 
 from models.outcome import EVENTS, OUTCOME, SETTLED, Outcome
@@ -14,7 +15,11 @@ TAINTED_ATTEMPTS = 2
 
 
 class Trials:
-    """The trials of one run. Being in the listing is being complete, so one listing tells all."""
+    """The trials of one run. Being in the listing is being complete, so one listing tells all.
+
+    It is made when something is first asked, again after a publication of ours, and by `look` where it matters what
+    others published meanwhile.
+    """
 
     def __init__(self, store: Store, path: str, *, invocation: str, noisy_repeats: int) -> None:
         self._store = store
@@ -23,25 +28,26 @@ class Trials:
         self._noisy_repeats = noisy_repeats
         self._known: dict[str, Outcome] = {}
         self._attempts: dict[str, list[Outcome]] = {}  # of each trial, the last one last
+        self._looked: int | None = None  # the process that did; what a fork of it knows is from before
 
     def outcomes(self) -> list[Outcome]:
         """All of them, in the order in which they ended."""
-        self._look()
+        self._look_once()
         return sorted(self._known.values(), key=lambda outcome: outcome.position)
 
     def needs(self, spec: TrialSpec) -> TrialSpec | None:
         """The attempt that this trial still needs, or None when it is done."""
-        self._look()
+        self._look_once()
         return self._following(spec)
 
     def done(self, specs: Iterable[TrialSpec]) -> int:
         """How many of these need no further attempt."""
-        self._look()
+        self._look_once()
         return sum(self._following(spec) is None for spec in specs)
 
     def failed(self, specs: Iterable[TrialSpec]) -> list[Outcome]:
         """The last attempts that failed."""
-        self._look()
+        self._look_once()
         lasts = [attempts[-1] for spec in specs if (attempts := self._earlier(spec))]
         return [outcome for outcome in lasts if outcome.outcome == "failed"]
 
@@ -52,6 +58,7 @@ class Trials:
             staging.put(EVENTS, events)
             for name, log in logs.items():
                 staging.put(name, log)
+            self._looked = None
             return staging.commit()
 
     def path_of(self, outcome: Outcome) -> str:
@@ -74,8 +81,8 @@ class Trials:
     def _earlier(self, spec: TrialSpec) -> list[Outcome]:
         return self._attempts.get(_without_attempt(spec.slug), [])
 
-    def _look(self) -> None:
-        """Read what was published since the last look."""
+    def look(self) -> None:
+        """Read what was published since the last look, by whomever."""
         names = [
             each.name for each in self._store.list(self._path) if each.is_directory and each.name not in self._known
         ]
@@ -85,6 +92,11 @@ class Trials:
             attempts = self._attempts.setdefault(_without_attempt(name), [])
             attempts.append(self._known[name])
             attempts.sort(key=lambda outcome: outcome.spec.attempt)
+        self._looked = os.getpid()
+
+    def _look_once(self) -> None:
+        if self._looked != os.getpid():
+            self.look()
 
     def _decoded(self, name: str, content: bytes) -> Outcome:
         path = f"{self._path}/{name}"

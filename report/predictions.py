@@ -25,8 +25,8 @@ LEVEL = 0.95
 NOT_VALIDATED = "physics model, not validated"
 # Trainings that differ in one of these have a model each.
 ALIKE = (
-    "machine", "origin", "platform", "device", "deploy_mode", "solver", "precision", "gradient", "compression", "batch_size",
-    "balance", "shards", "staleness",
+    "machine", "origin", "platform", "device", "deploy_mode", "solver", "precision", "gradient", "compression",
+    "batch_size", "balance", "shards", "staleness",
 )  # fmt: skip
 OWN_KINDS = ("csv", "parquet", "synthetic")
 # What can be asked for, and by which axis of a profile it is varied; some follow from others.

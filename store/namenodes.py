@@ -68,6 +68,7 @@ class NameNodes:
         self._access = access
         self._active = 0
         self._answered = False
+        self._gave_up = False  # and nothing has succeeded since: whatever else is to be done does not wait once more
         self._clients: dict[str, Any] = {}
         self._lock = Lock()
 
@@ -90,10 +91,11 @@ class NameNodes:
                 if failure is None:
                     raise
             else:
-                self._answered = True
+                self._answered, self._gave_up = True, False
                 return result
             at_datanode = failure.address != address
             self._answered |= at_datanode or bool(failure.name and not failure.standby)
+            self._gave_up &= failure.again  # a refusal is an answer, too
             if not failure.again or (failure.unsure and not repeatable):
                 raise self._refusal(failure, where, what, waiting)
             if NO_DATANODE in failure.message:
@@ -105,12 +107,17 @@ class NameNodes:
                 self._turn_from(address)
                 if untried:
                     continue  # another NameNode is asked without a pause
-            if number == len(self._addresses):
+            if number == len(self._addresses) and not self._gave_up:
                 self._log(f"{failure.address} {failure.reason}; waiting for it")
-            known = self._answered or failure.standby
-            if not waiting.pause(most_seconds=self._access.patience.seconds if known else STRANGER_SECONDS):
+            is_hopeless = self._gave_up and not at_datanode
+            if is_hopeless or not waiting.pause(most_seconds=self._most_seconds(failure)):
+                self._gave_up = not at_datanode
                 raise self._refusal(failure, where, what, waiting)
             untried = set(self._addresses)
+
+    def _most_seconds(self, failure: Failure) -> float:
+        known = self._answered or failure.standby
+        return self._access.patience.seconds if known else STRANGER_SECONDS
 
     def _refusal(self, failure: Failure, where: str, what: str, waiting: Waiting) -> Refusal:
         text = sentence(failure, where=where, what=what, user=self._access.name)

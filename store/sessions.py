@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,17 @@ def kerberos_is_missing(error: ImportError) -> SettingError:
         f"yarnstick.store.security = kerberos needs {error.name or error}, which is not installed; "
         f"pip install 'yarnstick[kerberos]', or set it to insecure where HDFS asks nobody who they are"
     )
+
+
+def principal() -> str | None:
+    """Whose Kerberos ticket this process has, in the short form that Hadoop makes of it; None where it has none."""
+    try:
+        import gssapi
+
+        name = str(gssapi.Credentials(usage="initiate").name)
+    except Exception:  # not installed, or one of its errors, of which each of Kerberos's codes has a class
+        return None
+    return re.split("[/@]", name)[0]
 
 
 def ticket() -> str:

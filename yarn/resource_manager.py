@@ -253,10 +253,14 @@ class ResourceManager:
             )
         return queue
 
-    def applications(self, *, tag: str | None = None, states: Sequence[str] = ()) -> list[Application]:
+    def applications(
+        self, *, tag: str | None = None, user: str | None = None, states: Sequence[str] = ()
+    ) -> list[Application]:
         parameters = {"deSelects": "resourceRequests"}  # the long part of an answer
         if tag is not None:
             parameters["applicationTags"] = tag
+        if user is not None:
+            parameters["user"] = user
         if states:
             parameters["states"] = ",".join(states)
         found = self._service.get("apps", _Applications, **parameters).apps

@@ -78,8 +78,9 @@ class Submission:
     def watch(self, *, gone: Callable[[], None], tells_its_end: bool = False) -> None:
         """From now on `gone` is called as soon as there is nothing more to wait for, and `lost` says why.
 
-        That is an application that got no room within `accepted_seconds`, which is killed; one that ended before we
-        ended it, unless it `tells_its_end` by itself; and a ResourceManager that is not heard of any more.
+        That is an application that got no room within `accepted_seconds`, which are counted anew when one that ran
+        waits again, and is killed; one that ended before we ended it, unless it `tells_its_end` by itself; and a
+        ResourceManager that is not heard of any more.
         """
         watch = partial(self._watch, gone, tells_its_end=tells_its_end)
         threading.Thread(target=watch, daemon=True, name="application-watch").start()
@@ -105,7 +106,8 @@ class Submission:
         threading.Thread(target=watch, daemon=True, name="parent-watch").start()
 
     def _watch(self, gone: Callable[[], None], *, tells_its_end: bool) -> None:
-        began = heard = time.monotonic()
+        heard = time.monotonic()
+        waits_since: float | None = None
         last: Application | None = None
         while self.lost is None:
             time.sleep(RUNNING_POLL_SECONDS if last and last.state == "RUNNING" else POLL_SECONDS)
@@ -119,13 +121,15 @@ class Submission:
                 continue
             if last is None or (last.has_ended and tells_its_end):
                 continue
+            # A second attempt of its master, or another ResourceManager, puts one that ran in line again.
+            waits_since = (waits_since or heard) if last.state in WAITING else None
             if last.has_ended and not self._is_over:
                 said = last_words(last.diagnostics)
                 self.lost = (
                     f"{last.id} ended as {last.final_status} before its work was done: {said or 'YARN says no more'}; "
                     f"see all of it with: yarn logs -applicationId {last.id}"
                 )
-            elif last.state in WAITING and time.monotonic() - began > self._accepted_seconds:
+            elif waits_since is not None and heard - waits_since > self._accepted_seconds:
                 self.lost = (
                     f"queue {self._queue} had no room for {last.id} within {self._accepted_seconds:g} s "
                     f"(state {last.state}{_reason(last.diagnostics)}), and it was killed; try again when the queue is "
@@ -135,17 +139,23 @@ class Submission:
         gone()
 
 
-def end_orphans(manager: ResourceManager) -> list[str]:
-    """Kill what processes of this host left that were ended before they could do it; their ids."""
-    ended = []
+def end_orphans(manager: ResourceManager, *, user: str) -> list[str]:
+    """Kill what processes of this host and user left that were ended before they could do it; what to tell of each.
+
+    One that cannot be killed is no reason not to go on.
+    """
+    told = []
     ours = f"{PREFIX}.tmp.{socket.gethostname()}.".lower()
-    for application in manager.applications(states=LIVING):
-        for tag in application.tags:
-            if tag.startswith(ours) and is_abandoned(_name(tag), modified=math.inf):
-                manager.kill(application.id)
-                ended.append(application.id)
-                break
-    return ended
+    for application in manager.applications(user=user, states=LIVING):
+        tags = [tag for tag in application.tags if tag.startswith(ours)]
+        if application.user != user or not any(is_abandoned(_name(tag), modified=math.inf) for tag in tags):
+            continue
+        try:
+            manager.kill(application.id)
+            told.append(f"{application.id} was left by a run that was killed, and is ended now")
+        except YarnstickError as error:
+            told.append(f"{application.id} was left by a run that was killed: {error}")
+    return told
 
 
 def _name(tag: str) -> str:

@@ -69,8 +69,12 @@ def run(
     except KeyboardInterrupt:
         _interrupted(measured, progress)
     progress.total()
-    if not isinstance(measured.broken, StoreError) and measured.trials.outcomes():
-        _tell(measured)
+    try:
+        if not isinstance(measured.broken, StoreError) and measured.trials.outcomes():
+            _tell(measured)
+    except StoreError:
+        if succeeded:  # else an error is told already
+            raise
     if not succeeded:
         raise typer.Exit(1)
     if measured.ended_early:

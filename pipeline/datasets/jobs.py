@@ -16,6 +16,7 @@ from mrjob.step import StepFailedException
 from mapreduce.batch_job import BatchJob, failure
 from mapreduce.on_hadoop import Cluster, Errand, News, run_on_hadoop
 from pipeline.opening import node_python, reach
+from pipeline.orphans import end_what_is_left
 from pipeline.settings import Settings
 from pipeline.shipping import shipped
 from store.errors import DataError, SettingError, StoreError
@@ -105,6 +106,7 @@ def _on_hadoop(
         cluster=hadoop_cluster(settings),
         parent=os.getpid(),
     )
+    end_what_is_left(settings)
     run_on_hadoop(errand, listener=_teller(job.__name__))
     names = [entry.name for entry in store.list(output) if not entry.is_directory]
     if MARKER not in names:

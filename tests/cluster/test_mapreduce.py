@@ -9,10 +9,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
+import psutil
 import pytest
 
 from cluster.lifecycle import Cluster
@@ -26,6 +28,7 @@ from pipeline.datasets.normalize import find_range, normalize
 from pipeline.datasets.pack import open_dataset, pack
 from pipeline.datasets.sources import dataset_slug, source
 from pipeline.opening import open_store, reach
+from pipeline.orphans import end_what_is_left
 from pipeline.settings import Settings
 from store.errors import DataError, StoreError, TrialError
 from store.local import LocalStore
@@ -212,12 +215,8 @@ def test_a_queue_without_room_is_left_after_a_while(
     wait_until_none_lives(manager)
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
-def test_no_application_outlives_who_asked_for_it(
-    how: signal.Signals, errand: Callable[..., Errand], store: Store, manager: ResourceManager, tmp_path: Path
-) -> None:
-    store.write("in/part-00000", b"1,2,3,0\n")
-    wanted = errand(RANGE, "-Dyarn.app.mapreduce.am.resource.mb=4000", queue="narrow", accepted_seconds=600.0)
+def parent_of(errand: Errand) -> subprocess.Popen[bytes]:
+    """A process that asks for a job which waits in its queue for ever."""
     code = (
         "import msgspec, os, sys\n"
         "from dataclasses import replace\n"
@@ -225,19 +224,49 @@ def test_no_application_outlives_who_asked_for_it(
         "wanted = msgspec.json.decode(sys.stdin.buffer.read(), type=Errand, dec_hook=_path)\n"
         "run_on_hadoop(replace(wanted, parent=os.getpid()), listener=lambda news: None)\n"
     )
-    import msgspec
-
     parent = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, cwd=TOP, start_new_session=True)
     assert parent.stdin
-    parent.stdin.write(msgspec.json.encode(wanted, enc_hook=str))
+    parent.stdin.write(msgspec.json.encode(errand, enc_hook=str))
     parent.stdin.close()
+    return parent
+
+
+@pytest.fixture
+def waiting(errand: Callable[..., Errand], store: Store, manager: ResourceManager) -> Iterator[subprocess.Popen[bytes]]:
+    """The parent of a job that is in its queue by now."""
+    store.write("in/part-00000", b"1,2,3,0\n")
+    wanted = errand(RANGE, "-Dyarn.app.mapreduce.am.resource.mb=4000", queue="narrow", accepted_seconds=600.0)
+    parent = parent_of(wanted)
     try:
         deadline = time.monotonic() + ENDED_SECONDS
         while not living(manager):
             assert time.monotonic() < deadline
             time.sleep(0.3)
-        parent.send_signal(how)
-        parent.wait(ENDED_SECONDS)
-        wait_until_none_lives(manager)
+        yield parent
     finally:
         parent.kill()
+        parent.wait()
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
+def test_no_application_outlives_who_asked_for_it(
+    how: signal.Signals, waiting: subprocess.Popen[bytes], manager: ResourceManager
+) -> None:
+    waiting.send_signal(how)
+    waiting.wait(ENDED_SECONDS)
+    wait_until_none_lives(manager)
+
+
+def test_what_outlives_all_of_them_is_ended_before_the_next_job(
+    waiting: subprocess.Popen[bytes], settings: Settings, manager: ResourceManager
+) -> None:
+    """Spark is not on YARN here, whose first session would end it too."""
+    whole = [psutil.Process(waiting.pid), *psutil.Process(waiting.pid).children(recursive=True)]
+    for each in whole:
+        each.suspend()  # so that none sees another one's end
+    for each in whole:
+        each.kill()
+    waiting.wait(ENDED_SECONDS)
+    assert living(manager)
+    end_what_is_left(settings)
+    wait_until_none_lives(manager)

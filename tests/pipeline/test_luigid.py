@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.luigid import _ask_directly
 from tests.pipeline.place import LUIGI, PROFILE, Place, assert_one_error, eventually, finish
 
 LUIGID = [sys.executable, "-c", "from luigi.cmdline import luigid; luigid()"]
@@ -179,6 +180,35 @@ def test_an_address_with_a_password_is_told_without_it(luigid: Luigid) -> None:
     done = place.run(*LINE, *secret, command=LUIGI)
     assert_one_error(done, "no luigid answers at http://127.0.0.1:")
     assert "canary" not in done.stdout + done.stderr
+
+
+def test_luigid_is_not_asked_through_a_proxy(luigid: Luigid) -> None:
+    """Neither by us nor by Luigi itself."""
+    [place, _] = luigid.places
+    nobody = f"http://127.0.0.1:{free_port()}"
+    proxies = dict.fromkeys(("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "ALL_PROXY"), nobody)
+    done = place.run(*LINE, command=LUIGI, **proxies, no_proxy="", NO_PROXY="elsewhere.example.org")
+    assert done.returncode == 0, done.stderr
+    assert len(place.trials("R")) == 3
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, "luigid.lan"),
+        ({"no_proxy": "a.lan,luigid.lan"}, "a.lan,luigid.lan"),
+        ({"no_proxy": "a.lan", "NO_PROXY": "b.lan"}, "a.lan,luigid.lan"),
+        ({"NO_PROXY": "b.lan,c.lan"}, "b.lan,c.lan,luigid.lan"),
+    ],
+)
+def test_what_else_needs_no_proxy_stays(before: dict[str, str], after: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    for name, value in before.items():
+        monkeypatch.setenv(name, value)
+    _ask_directly("luigid.lan")
+    assert os.environ["no_proxy"] == after
 
 
 def test_a_date_is_a_run_id(luigid: Luigid) -> None:

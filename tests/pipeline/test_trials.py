@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from models.spec import Hyperparameters, Network, Resources, TrialSpec
 from pipeline.trials import Trials
 from store.errors import StoreError
 from store.local import LocalStore
+from store.protocol import Entry
 
 SPEC = TrialSpec(
     platform="torch-cpu",
@@ -107,7 +109,56 @@ def test_what_another_process_published_is_seen(tmp_path: Path) -> None:
     mine = trials(tmp_path)
     assert mine.needs(SPEC) is not None
     trials(tmp_path, invocation="other").publish(outcome("ok/other"), events=b"", logs={})
+    mine.look()
     assert mine.needs(SPEC) is None
+
+
+class Counting(LocalStore):
+    """What it was asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.listed: list[str] = []
+        self.had: list[str] = []
+
+    def list(self, path: str) -> list[Entry]:
+        self.listed.append(path)
+        return super().list(path)
+
+    def read(self, path: str) -> bytes:
+        self.had.append(path)
+        return super().read(path)
+
+
+def test_one_listing_tells_of_all_trials_until_one_is_published(tmp_path: Path) -> None:
+    specs = [replace(SPEC, trial=number) for number in range(1, 21)]
+    earlier = trials(tmp_path)
+    for spec in specs:
+        earlier.publish(outcome("ok", spec=spec), events=b"", logs={})
+    store = Counting(tmp_path)
+    mine = Trials(store, "runs/R/trials", invocation="now", noisy_repeats=0)
+    for _ in range(2):
+        assert [mine.needs(spec) for spec in specs] == [None] * 20
+        assert mine.done(specs) == len(mine.outcomes()) == 20
+        assert mine.failed(specs) == []
+    assert store.listed == ["runs/R/trials"]
+    assert len(store.had) == 20
+    added = replace(SPEC, trial=21)
+    assert mine.needs(added) == added
+    mine.publish(outcome("ok", spec=added), events=b"", logs={})
+    assert [mine.needs(spec) for spec in (*specs, added)] == [None] * 21
+    assert store.listed == ["runs/R/trials"] * 2
+    assert len(store.had) == 21
+
+
+def test_a_fork_looks_for_itself(tmp_path: Path) -> None:
+    """As Luigi's workers are: what the others of them published is done."""
+    mine = trials(tmp_path)
+    assert mine.needs(SPEC) is not None
+    trials(tmp_path).publish(outcome("ok"), events=b"", logs={})
+    if (child := os.fork()) == 0:
+        os._exit(mine.needs(SPEC) is not None)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_the_tenth_attempt_is_later_than_the_ninth(tmp_path: Path) -> None:

@@ -235,6 +235,31 @@ def test_a_namenode_that_answered_before_is_waited_for(hdfs: WrongHdfs, store: W
     assert store.list("a") == []
 
 
+def test_who_was_waited_for_in_vain_is_not_waited_for_again_until_there_is_an_answer(
+    hdfs: WrongHdfs, opened: Opened
+) -> None:
+    """Else each step of cleaning up after the first error would wait as long as that one."""
+    patience = Patience(seconds=1, shortest_seconds=0.1, longest_seconds=0.1)
+    store = opened(hdfs.address, patience=patience)
+    assert publish(store)
+    hdfs.always["*"] = cuts
+    asked = len(hdfs.asked)
+    with pytest.raises(StoreError, match="tried for 1 s"):
+        store.read(f"{TRIAL}/part-0")
+    assert len(hdfs.asked) > asked + 5
+    asked = len(hdfs.asked)
+    began = time.monotonic()
+    for _ in range(10):
+        with pytest.raises(StoreError, match="cut the connection"):
+            store.remove(TRIAL)
+    assert time.monotonic() - began < 0.9
+    assert len(hdfs.asked) == asked + 10
+    hdfs.always.clear()
+    assert store.exists(TRIAL)
+    hdfs.next("GETFILESTATUS", cuts, cuts)
+    assert store.exists(TRIAL), "it is waited for as before"
+
+
 def test_where_one_is_standby_the_other_is_asked(opened: Opened) -> None:
     space = Namespace()
     with serving(space) as standby, serving(space) as active:
