@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.commands import environment, import_timings, predict, replay, run, runs
+from pipeline.commands import environment, history, import_timings, predict, replay, run, runs
 from pipeline.commands.frame import (
     JsonOption,
     KnownRunOption,
@@ -49,6 +49,7 @@ app.command()(run.run)
 app.command()(replay.replay)
 app.command()(predict.predict)
 app.command("import")(import_timings.import_)
+app.command()(history.history)
 app.command()(environment.pack_environment)
 app.add_typer(runs.app, name="runs")
 

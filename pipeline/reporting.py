@@ -78,6 +78,7 @@ def publish_merged(store: Store, run: RunFile, outcomes: list[Outcome]) -> None:
 
 def publish_report(store: Store, run: RunFile, outcomes: Iterable[Outcome] = ()) -> None:
     """From the records that were merged; of the outcomes only the event logs beside them are looked at."""
+    from pipeline import history_index
     from report.page import report_files
 
     records = _records(store, run)
@@ -89,6 +90,7 @@ def publish_report(store: Store, run: RunFile, outcomes: Iterable[Outcome] = ())
     for name, data in files.items():
         store.write(f"runs/{run.run_id}/{REPORT}/{name}", data)
     _sweep_out(store, run, {*files, *MERGED_FILES, *MARKERS})
+    history_index.note(store, run, records)
 
 
 def summary(store: Store, run: RunFile) -> list[str]:

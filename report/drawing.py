@@ -70,18 +70,20 @@ def colours(platforms: Sequence[str]) -> Palette:
     return {name: (PALETTE[place], SHAPES[place]) for name, place in taken.items()}
 
 
-def figure(name: str, sentence: str, table: Table, draw: Callable[[int], Spec]) -> Figure:
+def figure(name: str, sentence: str, table: Table, draw: Callable[[int], Spec], *, as_files: bool = True) -> Figure:
+    """`as_files`: to download too, beside the page."""
     # Altair would check every mark against its schema as it is made; the charts are tested instead.
     with debug_mode(False), alt.data_transformers.enable(consolidate_datasets=False):
         wide, narrow = (_render(draw(width)) for width in (WIDE, NARROW))
     file = _inked(wide, AS_FILE)
+    png = vl_convert.svg_to_png(file, scale=2) if as_files else b""
     return Figure(
         name=name,
         sentence=sentence,
         table=table,
         wide=_element(wide, f"{name}-wide"),
         narrow=_element(narrow, f"{name}-narrow"),
-        files={f"figures/{name}.svg": file.encode(), f"figures/{name}.png": vl_convert.svg_to_png(file, scale=2)},
+        files={f"figures/{name}.svg": file.encode(), f"figures/{name}.png": png} if as_files else {},
     )
 
 

@@ -29,3 +29,7 @@ class TrialError(YarnstickError):
 
 class UnfinishedError(YarnstickError):
     """The run ended, its report is published, and yet not all of it succeeded."""
+
+
+class RegressionError(YarnstickError):
+    """The newest run of a profile is slower than those before it."""

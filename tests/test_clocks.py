@@ -22,6 +22,7 @@ MAY = {
     "models/run.py": "notes when a trial began",
     "pipeline/experiment.py": "notes when a run was begun",
     "pipeline/cleaning.py": "compares with when a run was begun",
+    "pipeline/history_index.py": "notes when an entry of a run was made, to know the later of two",
     "pipeline/peaks.py": "notes when the machine was probed",
     "pipeline/presence.py": "notes since when a process is at a run, and forgets one of another host after days",
     "pipeline/replay.py": "notes when a run was begun",
