@@ -67,7 +67,7 @@ def run(
         progress.attach(resumed=resumed is not None)
         succeeded = _build(profile, name, given)
     except KeyboardInterrupt:
-        _interrupted(measured, progress)
+        _interrupted(measured, progress, given)
     progress.total()
     try:
         if not isinstance(measured.broken, StoreError) and measured.trials.outcomes():
@@ -92,9 +92,9 @@ def _build(profile: str, run_id: str, settings: str) -> bool:
     return bool(result.status in (luigi.LuigiStatusCode.SUCCESS, luigi.LuigiStatusCode.SUCCESS_WITH_RETRY))
 
 
-def _interrupted(run: Experiment, progress: Progress | None) -> NoReturn:
+def _interrupted(run: Experiment, progress: Progress | None, settings: str) -> NoReturn:
     """What was measured is reported, unless a second Ctrl-C says that it need not be; the rest is for the next call."""
-    from pipeline.reporting import merge, report
+    from pipeline.partial_report import report_partly
 
     end = "Interrupted"
     try:
@@ -102,10 +102,7 @@ def _interrupted(run: Experiment, progress: Progress | None) -> NoReturn:
         if progress is not None:
             progress.clear()
             progress.total()
-        if run.trials.outcomes():
-            merge(run)
-            report(run)
-            _tell(run)
+        report_partly(run.settings.profile_name, run.run_id, settings)
     except KeyboardInterrupt:
         end = "Interrupted again, so the report may lack the last trials"
     print(f"{end}; {_continues(run)}.", file=sys.stderr)
