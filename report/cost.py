@@ -6,11 +6,12 @@ platform that no number of cores made faster has an unbounded COST, and its best
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from report.facts import BaselineSpec
+from report.imported import is_imported
 from report.statistics import Call, Sample, call, holm, welch_less
 from report.verdict import KINDS, PLAIN, Comparison, Row, Standing
 from report.words import distinct_seconds, factor, resources, seconds, title
@@ -88,13 +89,26 @@ def _question(
                 if (each := measured(mine, comparison, with_startup=with_startup)) is not None
             ]
             for standing in comparison.standings
-            if standing.platform != baseline.row["platform"]
+            # Times of other machines are compared among themselves.
+            if standing.platform != baseline.row["platform"] and is_imported(standing.best) == is_imported(baseline.row)
         }
         tested = None
-        if against == "one thread" and not with_startup:  # these the verdict has planned already
-            tested = {test.left["configuration"]: test.call for test in comparison.tests if test.against == "baseline"}
+        if against == "one thread" and not with_startup:
+            tested = _planned(comparison, baseline, groups.values())
         costs = costs_against(baseline, {name: group for name, group in groups.items() if group}, against, tested)
     return Question(against=against, with_startup=with_startup, baseline=baseline, no_baseline=reason, costs=costs)
+
+
+def _planned(
+    comparison: Comparison, baseline: Measured, groups: Iterable[Sequence[Measured]]
+) -> dict[int, Call] | None:
+    """What the verdict has tested already against this baseline; None where some have another one there."""
+    known = {
+        test.left["configuration"]: test.call
+        for test in comparison.tests
+        if test.against == "baseline" and test.right["configuration"] == baseline.row["configuration"]
+    }
+    return known if all(each.row["configuration"] in known for group in groups for each in group) else None
 
 
 def costs_against(
@@ -189,7 +203,9 @@ def judged(comparison: Comparison, standing: Standing) -> list[Row]:
     return [
         row
         for row in comparison.ran
-        if row["platform"] == standing.platform and all(row[name] == standing.best[name] for name in KINDS)
+        if row["platform"] == standing.platform
+        and is_imported(row) == is_imported(standing.best)
+        and all(row[name] == standing.best[name] for name in KINDS)
     ]
 
 

@@ -23,6 +23,8 @@ MAY = {
     "pipeline/experiment.py": "notes when a run was begun",
     "pipeline/cleaning.py": "compares with when a run was begun",
     "pipeline/history_index.py": "notes when an entry of a run was made, to know the later of two",
+    "pipeline/importing.py": "notes when a run was begun",
+    "pipeline/merging.py": "notes when a run was begun",
     "pipeline/peaks.py": "notes when the machine was probed",
     "pipeline/presence.py": "notes since when a process is at a run, and forgets one of another host after days",
     "pipeline/replay.py": "notes when a run was begun",

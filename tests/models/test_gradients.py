@@ -77,8 +77,9 @@ def test_bfloat16_is_near(name: str) -> None:
 def test_what_cannot_be_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     assert unavailable("autograd", OWN) is None
     assert "that of an mlp" in (unavailable("manual", OWN) or "")
+    assert "with an mlp only" in (unavailable("compile", OWN) or "")
     monkeypatch.setenv("PATH", "")
-    assert "C++ compiler" in (unavailable("compile", OWN) or "")
+    assert "C++ compiler" in (unavailable("compile", Network(sizes=(4, 3, 2))) or "")
 
 
 @pytest.mark.parametrize("batch", [None, 64, 10_000])

@@ -64,7 +64,7 @@ def test_a_profile_without_spark_is_checked_all_through(finished: Finished) -> N
     assert found.keys() >= {"python", "java", "store", "disk", "leftovers", "clock", "blas", "cuda", "other load"}
     assert "spark" not in found, "no platform of this profile needs it"
     assert finished.place.runs() == ["R"]
-    assert sorted(path.name for path in finished.place.store.iterdir()) == ["data", "runs"], "nothing stays"
+    assert sorted(path.name for path in finished.place.store.iterdir()) == ["data", "history", "runs"], "nothing stays"
 
 
 @pytest.mark.spark
