@@ -15,8 +15,10 @@ from cluster.lifecycle import Cluster
 from models.outcome import Outcome
 from pipeline.config import read_settings
 from pipeline.opening import open_resource_manager, open_store
+from store.addresses import place_of
 from store.local import LocalStore
 from store.protocol import Store
+from tests.cluster.test_cluster import fetched
 from tests.pipeline.place import LUIGI, Place, assert_one_error, eventually, finish
 from yarn.resource_manager import ResourceManager
 from yarn.submission import LIVING
@@ -52,7 +54,8 @@ def assert_the_report_is_as_on_a_local_store(place: Place, store: Store) -> None
     done = place.run("report", "--run-id", "R", "--store", "copy")
     assert done.returncode == 0, done.stderr
     names = {entry.name for entry in store.list("runs/R/report") if not entry.is_directory}
-    assert "report.html" in names
+    names |= {f"figures/{entry.name}" for entry in store.list("runs/R/report/figures")}
+    assert {"report.html", "figures/seconds.svg"} <= names
     for name in names - {"merged.json", "published.json"}:
         assert local.read(f"runs/R/report/{name}") == store.read(f"runs/R/report/{name}"), name
 
@@ -75,7 +78,9 @@ def run_to_training(place: Place, store: Store, *options: str) -> subprocess.Pop
 
 
 @pytest.mark.parametrize("mode", ["client", "cluster"])
-def test_a_run_ends_with_its_report_on_hdfs(mode: str, place: Place, store: Store, manager: ResourceManager) -> None:
+def test_a_run_ends_with_its_report_on_hdfs(
+    mode: str, place: Place, store: Store, manager: ResourceManager, cluster: Cluster
+) -> None:
     """By luigi, as a scheduler calls it; MLlib and torch on the very same executors."""
     both = {"profile.tiny.deploy_modes": mode, "profile.tiny.platforms": "mllib torch-spark"}
     done = place.run("--profile", "tiny", "--run-id", "R", "--settings", json.dumps(both), command=LUIGI)
@@ -98,6 +103,9 @@ def test_a_run_ends_with_its_report_on_hdfs(mode: str, place: Place, store: Stor
         losses.append([record.loss for record in outcome.records])
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
     assert_the_report_is_as_on_a_local_store(place, store)
+    page = f"{cluster.web('namenode')}/webhdfs/v1{place_of(store.url, namenodes=()).root}/runs/R/report/report.html"
+    status, body = fetched(f"{page}?op=OPEN")  # as the file browser gets it
+    assert (status, body) == (200, store.read("runs/R/report/report.html"))
     assert store.leftovers() == ()
     listed = place.run("runs", "list")
     assert "R" in listed.stdout
