@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -35,6 +35,7 @@ from store.local import LocalStore
 from store.manifest import read_manifest
 from store.protocol import Store
 from store.publish import Staging, temporary_name
+from tests.cluster.test_resource_manager import occupied, until
 from tests.pipeline.place import TOP
 from yarn.resource_manager import ResourceManager
 from yarn.submission import LIVING
@@ -93,10 +94,10 @@ def living(manager: ResourceManager) -> list[str]:
     return [each.id for each in manager.applications(states=LIVING)]
 
 
-def wait_until_none_lives(manager: ResourceManager) -> None:
+def wait_until_none_lives(manager: ResourceManager, *, but: str | None = None) -> None:
     deadline = time.monotonic() + ENDED_SECONDS
-    while living(manager):
-        assert time.monotonic() < deadline, living(manager)
+    while left := set(living(manager)) - {but}:
+        assert time.monotonic() < deadline, left
         time.sleep(0.5)
 
 
@@ -208,11 +209,11 @@ def test_a_queue_without_room_is_left_after_a_while(
 ) -> None:
     """FAULTS 31: nothing is left that would start when the queue is free again."""
     store.write("in/part-00000", b"1,2,3,0\n")
-    # The application master alone is more than the narrow queue may ever have for masters.
-    wanted = errand(RANGE, "-Dyarn.app.mapreduce.am.resource.mb=4000", queue="narrow", accepted_seconds=4.0)
-    with pytest.raises(TrialError, match=r"queue narrow had no room for application_.* within 4 s"):
-        run_on_hadoop(wanted, listener=ignore)
-    wait_until_none_lives(manager)
+    wanted = errand(RANGE, queue="narrow", accepted_seconds=4.0)
+    with occupied(manager, "narrow") as other:
+        with pytest.raises(TrialError, match=r"queue narrow had no room for application_.* within 4 s"):
+            run_on_hadoop(wanted, listener=ignore)
+        wait_until_none_lives(manager, but=other)
 
 
 def parent_of(errand: Errand) -> subprocess.Popen[bytes]:
@@ -231,42 +232,48 @@ def parent_of(errand: Errand) -> subprocess.Popen[bytes]:
     return parent
 
 
+@dataclass(frozen=True)
+class Waiting:
+    """A job that is in its queue by now."""
+
+    parent: subprocess.Popen[bytes]
+    other: str  # the application that it waits for
+
+
 @pytest.fixture
-def waiting(errand: Callable[..., Errand], store: Store, manager: ResourceManager) -> Iterator[subprocess.Popen[bytes]]:
-    """The parent of a job that is in its queue by now."""
+def waiting(errand: Callable[..., Errand], store: Store, manager: ResourceManager) -> Iterator[Waiting]:
     store.write("in/part-00000", b"1,2,3,0\n")
-    wanted = errand(RANGE, "-Dyarn.app.mapreduce.am.resource.mb=4000", queue="narrow", accepted_seconds=600.0)
-    parent = parent_of(wanted)
-    try:
-        deadline = time.monotonic() + ENDED_SECONDS
-        while not living(manager):
-            assert time.monotonic() < deadline
-            time.sleep(0.3)
-        yield parent
-    finally:
-        parent.kill()
-        parent.wait()
+    wanted = errand(RANGE, queue="narrow", accepted_seconds=600.0)
+    with occupied(manager, "narrow") as other:
+        parent = parent_of(wanted)
+        try:
+            until(lambda: set(living(manager)) - {other})
+            yield Waiting(parent, other)
+        finally:
+            parent.kill()
+            parent.wait()
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
 def test_no_application_outlives_who_asked_for_it(
-    how: signal.Signals, waiting: subprocess.Popen[bytes], manager: ResourceManager
+    how: signal.Signals, waiting: Waiting, manager: ResourceManager
 ) -> None:
-    waiting.send_signal(how)
-    waiting.wait(ENDED_SECONDS)
-    wait_until_none_lives(manager)
+    waiting.parent.send_signal(how)
+    waiting.parent.wait(ENDED_SECONDS)
+    wait_until_none_lives(manager, but=waiting.other)
 
 
 def test_what_outlives_all_of_them_is_ended_before_the_next_job(
-    waiting: subprocess.Popen[bytes], settings: Settings, manager: ResourceManager
+    waiting: Waiting, settings: Settings, manager: ResourceManager
 ) -> None:
     """Spark is not on YARN here, whose first session would end it too."""
-    whole = [psutil.Process(waiting.pid), *psutil.Process(waiting.pid).children(recursive=True)]
+    parent = waiting.parent
+    whole = [psutil.Process(parent.pid), *psutil.Process(parent.pid).children(recursive=True)]
     for each in whole:
         each.suspend()  # so that none sees another one's end
     for each in whole:
         each.kill()
-    waiting.wait(ENDED_SECONDS)
-    assert living(manager)
+    parent.wait(ENDED_SECONDS)
+    assert set(living(manager)) > {waiting.other}
     end_what_is_left(settings)
-    wait_until_none_lives(manager)
+    wait_until_none_lives(manager, but=waiting.other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 import requests
@@ -16,6 +17,7 @@ from yarn.resource_manager import Application, ResourceManager
 
 ACCESS = Access(security="insecure", patience=Patience(seconds=30))
 TAG = "yarnstick-test"
+SPARE_MIB = 256
 SECONDS = 60.0  # until an application is where a test wants it
 
 
@@ -31,6 +33,22 @@ def sleeping(manager: ResourceManager) -> Iterator[str]:
     yield id
     manager.kill(id)
     until(lambda: manager.application(id).has_ended)
+
+
+@contextmanager
+def occupied(manager: ResourceManager, queue: str) -> Iterator[str]:
+    """By an application whose master has nearly all of the queue: no other one's gets in. Its id.
+
+    YARN lets the first master of a queue in, however large it is.
+    """
+    found = manager.queue(queue)
+    id = submitted(manager, queue=queue, memory_mib=min(found.maximum_mib or 0, found.largest_mib or 0) - SPARE_MIB)
+    try:
+        until(lambda: manager.application(id).containers == 1)
+        yield id
+    finally:
+        manager.kill(id)
+        until(lambda: manager.application(id).has_ended)
 
 
 def submitted(manager: ResourceManager, *, queue: str, memory_mib: int = 128) -> str:
