@@ -27,6 +27,7 @@ from yarn.submission import LIVING
 
 # Longer than it takes to break something.
 LONG = ("--set", "profile.tiny.epochs=150")
+SESSIONS_SECONDS = 300  # of three trials, each with an application of its own
 
 
 @pytest.fixture
@@ -222,6 +223,7 @@ def _executors() -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.timeout(2 * SESSIONS_SECONDS)
 def test_a_cluster_that_goes_down_while_training_gives_one_error_and_then_the_run_goes_on(
     place: Place, store: Store, manager: ResourceManager, broken: Cluster
 ) -> None:
@@ -234,7 +236,8 @@ def test_a_cluster_that_goes_down_while_training_gives_one_error_and_then_the_ru
     assert "Traceback" not in done.stdout + done.stderr
     assert done.stderr.count("Error: ") == 1, done.stderr
     broken.up()
-    again = place.run("run", "--profile", "tiny", "--run-id", "R", *several)
-    assert again.returncode == 0, again.stderr
+    again = place.start("run", "--profile", "tiny", "--run-id", "R", *several)
+    _, errors = again.communicate(timeout=SESSIONS_SECONDS)
+    assert again.returncode == 0, errors
     last = {slug.rpartition("-a")[0]: each.outcome for slug, each in sorted(outcomes(store).items())}
     assert list(last.values()) == ["ok"] * 3
