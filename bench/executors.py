@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import socket
 import statistics
 import time
@@ -15,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.load import quiet
+from bench.load import Watch, check_quiet
 from bench.training import FLOP_PER_ROW, NETWORK, ROWS
 from models.dataset import Dataset
 from models.platforms.mllib import MLlib
@@ -42,8 +43,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     surroundings = Surroundings(work=folder, data_url=folder.as_uri(), spark_conf={}, archives=folder / "eventlogs")
     spark, mllib, one = TorchSpark(surroundings), MLlib(surroundings), TorchCpu(surroundings)
     try:
-        with quiet("executors"):
-            return list(_rows(data, spark, mllib, one))
+        return list(_rows(data, spark, mllib, one))
     finally:
         spark.close()
 
@@ -54,14 +54,16 @@ def _rows(data: Dataset, spark: Platform, mllib: Platform, one: Platform) -> Ite
     ones: dict[str, list[Epoch]] = {precision: [] for precision in PRECISIONS}
     floors: dict[str, list[float]] = {precision: [] for precision in PRECISIONS}
     passes: list[Epoch] = []
+    watch = Watch(os.getpid())
     for _ in range(ROUNDS):
         for precision in PRECISIONS:
             spec = descent("torch-spark", ON_SPARK, precision)
             floors[precision].append(_floor(precision))
-            ones[precision] += _epochs(one, replace(spec, resources=Resources(threads=EXECUTORS)), data)
-            ours[precision] += _epochs(spark, spec, data)
+            ones[precision] += _epochs(one, replace(spec, resources=Resources(threads=EXECUTORS)), data, watch)
+            ours[precision] += _epochs(spark, spec, data, watch)
         spec = descent("mllib", replace(ON_SPARK, partitions=EXECUTORS), "float64")
-        passes += _epochs(mllib, spec, data)
+        passes += _epochs(mllib, spec, data, watch)
+    check_quiet(watch.cores(), "while executors trained")
     for precision in PRECISIONS:
         epoch = _median(ours[precision])
         what = f"torch-spark epoch, {precision}, {EXECUTORS} x 1"
@@ -120,9 +122,10 @@ def _row(name: str, seconds: float, against: float, bound: float | None) -> dict
     }
 
 
-def _epochs(platform: Platform, spec: TrialSpec, data: Dataset) -> list[Epoch]:
+def _epochs(platform: Platform, spec: TrialSpec, data: Dataset, watch: Watch) -> list[Epoch]:
     """Without the first."""
-    return list(platform.train(spec, data))[1:]
+    with watch.stretch():
+        return list(platform.train(spec, data))[1:]
 
 
 def _median(epochs: list[Epoch]) -> float:

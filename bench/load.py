@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,6 +30,28 @@ def check_quiet(cores: float, when: str) -> None:
             f"other processes used {cores:.2f} of {usable_cores()} cores {when}, more than {share:.0%}; "
             f"a ratio measured now would be theirs. Stop them and run make bench again"
         )
+
+
+class Watch:
+    """Other load over several stretches, each of which ends while all that it started still lives.
+
+    Spark ends Python workers that have nothing to do for a minute, and their time is then nobody's.
+    """
+
+    def __init__(self, root: int) -> None:
+        self._root = root  # the process whose tree is ours
+        self._others = self._seconds = 0.0
+
+    @contextmanager
+    def stretch(self) -> Iterator[None]:
+        load, began = OtherLoad(self._root), time.monotonic()
+        yield
+        cores, took = load.cores(), time.monotonic() - began
+        self._others += cores * took
+        self._seconds += took
+
+    def cores(self) -> float:
+        return self._others / self._seconds
 
 
 @contextmanager

@@ -12,11 +12,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from bench.executors import EXECUTORS, ON_SPARK, ROUNDS, descent, random_bytes
+from bench.load import Watch
 from bench.training import NETWORK
 from models.platforms.mllib import MLlib
 from models.platforms.torch_cpu import TorchCpu
 from models.platforms.torch_spark import TorchSpark
-from models.probes import OtherLoad
 from models.protocol import Epoch, Platform, Surroundings
 from models.spec import Resources, TrialSpec
 
@@ -41,16 +41,16 @@ def train(folder: Path, url: str) -> dict[str, float]:
     }
     epochs: dict[str, list[Epoch]] = {name: [] for name in trials}
     # The nodes' processes are children of who started us; when they end, their time is nobody's.
-    load = OtherLoad(os.getppid())
+    watch = Watch(os.getppid())
     try:
         for _ in range(ROUNDS):
             for name, (platform, trial) in trials.items():
-                epochs[name] += list(platform.train(trial, data))[1:]
-        other_load = load.cores()
+                with watch.stretch():
+                    epochs[name] += list(platform.train(trial, data))[1:]
     finally:
         spark.close()
     found = {name: statistics.median(each.seconds for each in some) for name, some in epochs.items()}
-    found["other_load"] = other_load
+    found["other_load"] = watch.cores()
     found["communication"] = statistics.median(each.ledger["comm"] for each in epochs["torch_spark"])
     return found
 
