@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -107,6 +108,7 @@ class _Busy:
     at: float
     machine: float
     ours: float
+    traceless: dict[psutil.Process, float]  # of these, the seconds of who will be counted by nobody when it ends
 
 
 class OtherLoad:
@@ -121,15 +123,22 @@ class OtherLoad:
 
     def cores(self) -> float:
         ended = self._look()
-        others = (ended.machine - self._began.machine) - (ended.ours - self._began.ours)
+        gone = self._began.traceless.keys() - ended.traceless.keys()
+        before = self._began.ours - sum(self._began.traceless[each] for each in gone)
+        others = (ended.machine - self._began.machine) - (ended.ours - before)
         return max(0.0, others / (ended.at - self._began.at))
 
     def _look(self) -> _Busy:
-        ours = sum(map(_cpu_seconds, self._tree()))
+        tree = {process: _cpu_seconds(process) for process in self._tree()}
         total = psutil.cpu_times()
         # Guest time is in user time already.
         busy = sum(getattr(total, kind, 0.0) for kind in ("user", "nice", "system", "irq", "softirq", "steal"))
-        return _Busy(at=time.monotonic(), machine=busy, ours=ours)
+        return _Busy(
+            at=time.monotonic(),
+            machine=busy,
+            ours=sum(tree.values()),
+            traceless={process: seconds for process, seconds in tree.items() if _leaves_no_trace(process)},
+        )
 
     def _tree(self) -> list[psutil.Process]:
         try:
@@ -146,6 +155,15 @@ def _of_session() -> Iterator[psutil.Process]:
         with suppress(OSError):
             if ours in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0"):
                 yield process
+
+
+def _leaves_no_trace(process: psutil.Process) -> bool:
+    """Whether its parent ignores the end of its children, as PySpark's daemon does: their time is then nobody's."""
+    with suppress(psutil.Error, OSError):
+        status = Path(f"/proc/{process.ppid()}/status").read_text(encoding="utf-8", errors="replace")
+        ignored = next(line.split()[1] for line in status.splitlines() if line.startswith("SigIgn:"))
+        return bool(int(ignored, 16) >> (signal.SIGCHLD - 1) & 1)
+    return False
 
 
 def _cpu_seconds(process: psutil.Process) -> float:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
 from models.probes import (
@@ -117,3 +118,36 @@ def test_who_multiplies_in_bfloat16_is_as_torch_says() -> None:
 
     told = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     assert multiplies_bfloat16() == told
+
+
+IGNORES = """
+import os, signal, sys, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+if os.fork() == 0:
+    while time.process_time() < 1.0:
+        pass
+    print("worked", flush=True)
+    sys.stdin.readline()
+    os._exit(0)
+time.sleep(600)
+"""
+
+
+def test_who_ends_and_is_counted_by_nobody_was_no_other_load() -> None:
+    """As PySpark's workers, whose daemon ignores their end: what they did before is not held against the machine."""
+    with subprocess.Popen([sys.executable, "-c", IGNORES], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as daemon:
+        try:
+            assert daemon.stdin is not None
+            assert daemon.stdout is not None
+            assert daemon.stdout.readline() == b"worked\n"
+            [worker] = psutil.Process(daemon.pid).children()
+            load = OtherLoad(os.getpid())
+            daemon.stdin.write(b"\n")
+            daemon.stdin.flush()
+            psutil.wait_procs([worker], timeout=30)
+            began, ended = load._began, load._look()
+            missing = (ended.machine - began.machine) - (ended.ours - began.ours)
+            assert missing > 0.9, "its second"
+            assert load.cores() * (time.monotonic() - began.at) < missing - 0.5
+        finally:
+            daemon.kill()
