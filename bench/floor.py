@@ -1,6 +1,6 @@
 """What keeps an epoch from the floor, and what was tried: one executor's share of MNIST's rows, one thread, no Spark.
 
-By its name only (`make bench ARGS=floor`): nothing here has a bound. docs/findings.md says what came out.
+By its name only (`make bench ARGS=floor`): nothing here has a bound.
 """
 
 from __future__ import annotations
