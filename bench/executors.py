@@ -67,12 +67,12 @@ def _rows(data: Dataset, spark: Platform, mllib: Platform, one: Platform) -> Ite
     for precision in PRECISIONS:
         epoch = _median(ours[precision])
         what = f"torch-spark epoch, {precision}, {EXECUTORS} x 1"
-        yield _row(f"{what} / floor", epoch, min(floors[precision]), where_had(precision, FLOOR_BOUND))
+        yield _row(f"{what} / floor", epoch, min(floors[precision]), FLOOR_BOUND)
         yield _row(
             f"{what} / torch-cpu, {EXECUTORS} threads",
             epoch,
             _median(ones[precision]),
-            where_had(precision, ONE_PROCESS_BOUND),
+            ONE_PROCESS_BOUND,
         )
     epoch, halved = (_median(ours[precision]) for precision in PRECISIONS)
     blas = str(passes[0].blas)

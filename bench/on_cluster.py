@@ -204,12 +204,12 @@ def _trained(store: str) -> Iterator[dict[str, Any]]:
         epoch = epochs[precision] = _middle(mine)
         what = f"on YARN: torch-spark epoch, {precision}, {EXECUTORS} x 1"
         floor = float(mine["floor_seconds"][0])
-        yield _row(f"{what} / floor", epoch, floor, bound=where_had(precision, FLOOR_BOUND))
+        yield _row(f"{what} / floor", epoch, floor, bound=FLOOR_BOUND)
         yield _row(
             f"{what} / torch-cpu, {EXECUTORS} threads",
             epoch,
             _middle(peer),
-            bound=where_had(precision, ONE_PROCESS_BOUND),
+            bound=ONE_PROCESS_BOUND,
         )
     blas = " and ".join(sorted(set(mllib["blas"].drop_nulls())))
     yield _row(

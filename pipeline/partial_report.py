@@ -1,7 +1,7 @@
 """What an interrupted run has measured, reported by a process that a second Ctrl-C ends from outside.
 
-Libraries that compute in threads of their own do not always survive an interrupt. `python -m pipeline.partial_report
-PROFILE RUN_ID SETTINGS` is that process.
+Where the run itself made the report, an interrupt sometimes never came back; why was not found. That process is
+`python -m pipeline.partial_report PROFILE RUN_ID SETTINGS`.
 """
 
 from __future__ import annotations

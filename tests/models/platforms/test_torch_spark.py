@@ -82,8 +82,7 @@ def test_mini_batches_are_those_of_one_process(trainer: TorchSpark, data: Datase
 
 
 def test_a_compiled_gradient_is_for_the_full_batch(trainer: TorchSpark, data: Dataset) -> None:
-    epochs = train(trainer, data, gradient="compile")
-    assert epochs[0].seconds < 20 * epochs[-1].seconds + 1, "compiled before the clock"
+    train(trainer, data, gradient="compile")
     why = trainer.unavailable(spec("torch-spark", gradient="compile", solver="sgd", batch_size=64))
     assert why is not None
     assert why.startswith("torch.compile makes a program for each number of rows")

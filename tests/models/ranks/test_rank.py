@@ -14,6 +14,7 @@ from models.gradients import BLOCKS
 from models.ranks.rank import Rank
 from models.ranks.telling import Address
 from models.ranks.worker import Errand
+from models.training import Training
 from store.errors import TrialError
 from tests.models.made import packed, spec
 
@@ -58,6 +59,10 @@ class Slow(Agreeing):
 
 
 def epochs(group: Any, data: Dataset, **changes: object) -> list[Any]:
+    return list(rank(group, data, **changes).epochs())
+
+
+def rank(group: Any, data: Dataset, **changes: object) -> Rank:
     errand = Errand(
         spec=spec("torch-spark", **{"epochs": 3, "gradient": "manual", **changes}),
         data=data,
@@ -66,7 +71,7 @@ def epochs(group: Any, data: Dataset, **changes: object) -> list[Any]:
         stall_seconds=1,
         resident_mib=100,
     )
-    return list(Rank(group, errand, torch.device("cpu")).epochs())
+    return Rank(group, errand, torch.device("cpu"))
 
 
 def test_ranks_that_agree_tell_each_epoch(tmp_path: Path) -> None:
@@ -98,3 +103,12 @@ def test_what_is_not_worth_hiding_goes_out_at_once(tmp_path: Path) -> None:
     group = Slow()
     epochs(group, packed(tmp_path), gradient="autograd")
     assert group.started == 0
+
+
+def test_a_gradient_is_compiled_before_the_ranks_are_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared: list[Training] = []
+    monkeypatch.setattr(Training, "prepare", lambda training: prepared.append(training))
+    told = next(rank(Agreeing(), packed(tmp_path), gradient="compile").epochs())
+    assert (told.kind, len(prepared)) == ("ready", 1)
+    next(rank(Agreeing(), packed(tmp_path), gradient="manual").epochs())
+    assert len(prepared) == 1
