@@ -27,14 +27,17 @@ def packed(
     columns: int = COLUMNS,
     classes: int = CLASSES,
     noise: float = 25,
+    has_zeros: bool = False,
 ) -> Dataset:
-    """Rows of bytes around one prototype a class."""
+    """Rows of bytes around one prototype a class; some of them, where asked for, zeros for the most part."""
     folder.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(7)
     prototypes = random.integers(40, 216, (classes, columns))
     for split, rows in (("train", train_rows), ("test", test_rows)):
         labels = random.integers(0, classes, rows)
         values = np.clip(prototypes[labels] + random.normal(0, noise, (rows, columns)), 0, 255).astype(np.uint8)
+        if has_zeros:
+            values[random.random((rows, columns)) < np.linspace(0, 1, rows)[:, None]] = 0
         features = pa.FixedSizeBinaryArray.from_buffers(
             pa.binary(columns), rows, [None, pa.py_buffer(values.tobytes())]
         )

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.platforms.mllib import BLOCK_ROWS, MLlib, block_rows
+from models.platforms.mllib import BLOCK_ROWS, MLlib, _rows, block_rows
 from models.protocol import Epoch
 from models.spark_application import SparkApplication
 from models.spec import Network, Resources
@@ -80,6 +81,18 @@ def test_a_fit_to_fewer_iterations_is_where_the_trial_was_then(tmp_path: Path, s
     assert len(whole) == 5
     assert [epoch.loss for epoch in whole[:4]] == pytest.approx([epoch.loss for epoch in shorter], rel=1e-9)
     assert {epoch.clock for epoch in whole} == {"eventlog"}
+
+
+@pytest.mark.spark
+def test_rows_arrive_as_they_are_whether_dense_or_sparse(tmp_path: Path, trainer: MLlib) -> None:
+    data = packed(tmp_path, has_zeros=True)
+    asked = spec("mllib")
+    application = SparkApplication.shared(asked.resources, surroundings(tmp_path / "session"))
+    rows = _rows(application, application.master.rows(asked, data)).collect()
+    assert {type(row.features).__name__ for row in rows} == {"DenseVector", "SparseVector"}
+    features, labels = data.read_train(1.0)
+    assert np.array_equal([row.features.toArray() for row in rows], data.values(features, "float64"))
+    assert [row.label for row in rows] == labels.tolist()
 
 
 @pytest.mark.spark
