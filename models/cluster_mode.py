@@ -24,7 +24,7 @@ import msgspec
 from models import spark_conf
 from models.channel import ALIVE_SECONDS, END, STORE_POLL_SECONDS, Files, Mailbox
 from models.event_mirror import EventMirror
-from models.protocol import Yarn
+from models.protocol import TaintedError, Yarn
 from models.ranks.executor_gpus import script
 from models.run import Event, decode_event, decode_session, encode_session, end_group, serve
 from models.sent_code import own_code, packages, zipped
@@ -37,7 +37,6 @@ from store.errors import TrialError, YarnstickError
 from store.opening import Reach, opened, resolved
 from store.protocol import Store
 from store.publish import temporary_name
-from yarn.diagnostics import last_words
 from yarn.site import addresses_of
 from yarn.submission import Submission
 
@@ -93,23 +92,28 @@ def relay(specs: Path, events: Path) -> None:
             home=session.surroundings.spark_home or own_home(),
         )
         submission.watch(gone=process.kill)
-        _threads(mailbox, first, lines)
+        asked = [first]
+        _threads(mailbox, lines, asked)
         mirror = EventMirror(store, f"{yarn.folder}/{EVENT_LOGS}", session.surroundings.archives)
         _pass_on(mailbox, channel, process, submitted=submitted, mirror=mirror)
         if process.wait():
             raise _why(submission, process.returncode, said=session.surroundings.work / SUBMIT_LOG)
+    except TaintedError as error:  # not the trial's own fault, so that it is said as a driver here would say it
+        slug = TrialSpec.decode(asked[-1]).slug
+        channel.tell(msgspec.json.encode(Event(kind="ended", slug=slug, outcome="tainted", reason=str(error))))
     finally:
         submission.end()
         with suppress(YarnstickError):  # the next run collects it
             opened(replace(yarn.reach, cache=session.surroundings.work, retry_seconds=0)).remove(yarn.folder)
 
 
-def _threads(mailbox: Mailbox, first: bytes, lines: Iterator[bytes]) -> None:
-    """Trials go out as they come, and we say that we live."""
+def _threads(mailbox: Mailbox, lines: Iterator[bytes], asked: list[bytes]) -> None:
+    """Trials go out, what is `asked` first and then what comes, which is added to it; and we say that we live."""
 
     def send() -> None:
-        mailbox.send("specs", first)
+        mailbox.send("specs", asked[0])
         for line in lines:
+            asked.append(line)
             mailbox.send("specs", line)
         mailbox.send("specs", END)
 
@@ -189,20 +193,19 @@ def _submit(
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
 
 
-def _why(submission: Submission, code: int, *, said: Path) -> TrialError:
+def _why(submission: Submission, code: int, *, said: Path) -> TrialError | TaintedError:
     whole = said.read_text(encoding="utf-8", errors="replace")
     sys.stderr.write(whole)  # into the log of this session
+    application = None
+    with suppress(YarnstickError):
+        application = submission.application()
+    # One that had no room was killed by us.
+    if application is not None and application.has_ended and submission.lost in (None, application.early_end):
+        return (TaintedError if application.was_taken else TrialError)(application.early_end)
     if submission.lost:
         return TrialError(submission.lost)
-    application = submission.application()
-    if application is None:
-        reason = found[1].strip() if (found := EXCEPTION.search(whole)) else "it did not say why"
-        return TrialError(f"spark-submit ended with {code} before YARN took the application: {reason}")
-    words = last_words(application.diagnostics) or "YARN says nothing of it"
-    return TrialError(
-        f"{application.id} ended as {application.final_status}: {words}; see all of it with: "
-        f"yarn logs -applicationId {application.id}"
-    )
+    reason = found[1].strip() if (found := EXCEPTION.search(whole)) else "it did not say why"
+    return TrialError(f"spark-submit ended with {code} before YARN took the application: {reason}")
 
 
 def drive() -> None:

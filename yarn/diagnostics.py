@@ -17,6 +17,15 @@ FORM = re.compile(
     r"\[[\d: .-]+\]\s*(Container exited with a non-zero|Exception from container)"
 )
 
+# Of a container's exit code: its node was lost or ran out of disks, or YARN wanted it for others. Not among them is
+# memory beyond its own (-103, -104).
+TAKEN = re.compile(r"exitCode: -(100|101|102|105|108)\b")
+
+
+def was_taken(diagnostics: str) -> bool:
+    """Whether the application's master was taken away, and did not fail by itself."""
+    return TAKEN.search(diagnostics) is not None
+
 
 def last_words(diagnostics: str) -> str:
     """On one line and not too long; empty where YARN says nothing."""

@@ -10,6 +10,7 @@ from msgspec import Struct, field, structs
 
 from store.errors import ClusterError, SettingError
 from store.namenodes import Access
+from yarn.diagnostics import last_words, was_taken
 from yarn.queues import Queue, Resource, Scheduler, leaf_queues
 from yarn.service import Refusal, Service
 from yarn.site import addresses_of
@@ -106,6 +107,20 @@ class Application(Struct, frozen=True, kw_only=True, rename="camel"):
     def __post_init__(self) -> None:
         for name in ("allocated_mib", "allocated_vcores", "containers"):
             structs.force_setattr(self, name, max(0, getattr(self, name)))  # -1 of one that ended
+
+    @property
+    def early_end(self) -> str:
+        """Where it ended and should not have; with where to read on."""
+        said = last_words(self.diagnostics) or "YARN says no more"
+        return (
+            f"{self.id} ended as {self.final_status} before its work was done: {said}; see all of it with: "
+            f"yarn logs -applicationId {self.id}"
+        )
+
+    @property
+    def was_taken(self) -> bool:
+        """Whether somebody, or YARN, ended it: nothing that it did itself."""
+        return self.final_status == "KILLED" or was_taken(self.diagnostics)
 
     @property
     def tags(self) -> tuple[str, ...]:

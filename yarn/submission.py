@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from store.errors import YarnstickError
 from store.publish import is_abandoned, temporary_name
 from store.retry import Patience
-from yarn.diagnostics import last_words
 
 if TYPE_CHECKING:
     from store.namenodes import Access
@@ -124,11 +123,7 @@ class Submission:
             # A second attempt of its master, or another ResourceManager, puts one that ran in line again.
             waits_since = (waits_since or heard) if last.state in WAITING else None
             if last.has_ended and not self._is_over:
-                said = last_words(last.diagnostics)
-                self.lost = (
-                    f"{last.id} ended as {last.final_status} before its work was done: {said or 'YARN says no more'}; "
-                    f"see all of it with: yarn logs -applicationId {last.id}"
-                )
+                self.lost = last.early_end
             elif waits_since is not None and heard - waits_since > self._accepted_seconds:
                 self.lost = (
                     f"queue {self._queue} had no room for {last.id} within {self._accepted_seconds:g} s "

@@ -198,11 +198,12 @@ def test_a_node_that_dies_under_a_trial_taints_it(
     assert re.search(r"was lost|ended as FAILED before its work was done", str(tainted.reason)), tainted.reason
 
 
+@pytest.mark.parametrize("mode", ["client", "cluster"])
 def test_a_trial_whose_application_is_killed_is_tainted_and_not_failed(
-    place: Place, store: Store, manager: ResourceManager
+    mode: str, place: Place, store: Store, manager: ResourceManager
 ) -> None:
     """Spark's own watch sees the end before ours does."""
-    process = run_to_training(place, store)
+    process = run_to_training(place, store, "--set", f"profile.tiny.deploy_modes={mode}")
     [ours] = living(manager)
     manager.kill(ours)
     eventually(lambda: bool(outcomes(store)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from yarn.diagnostics import LONGEST, SEND_ONE, last_words
+from yarn.diagnostics import LONGEST, SEND_ONE, last_words, was_taken
 
 NO_JAVA = """Application application_1795021969190_0009 failed 2 times due to AM Container for \
 appattempt_1795021969190_0009_000002 exited with  exitCode: 127
@@ -55,3 +55,12 @@ to logs of each attempt.
 )
 def test_what_the_program_said_is_left(diagnostics: str, expected: str) -> None:
     assert last_words(diagnostics) == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "taken"),
+    [(-100, True), (-102, True), (-105, True), (-103, False), (-1000, False), (1, False), (143, False)],
+)
+def test_a_lost_node_and_a_preempted_container_are_nobodys_fault(code: int, taken: bool) -> None:
+    said = f"AM Container for appattempt_1795021969190_0009_000001 exited with  exitCode: {code}\nFailing this attempt."
+    assert was_taken(said) is taken
