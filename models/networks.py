@@ -33,13 +33,20 @@ ACTIVATE: dict[str | None, Callable[[Values], Values]] = {
 }
 
 
-def initial_weights(network: Network, seed: int) -> list[Layer]:
-    """Glorot's uniform weights and zero biases, the same for every platform that can be given its weights."""
+def initial_weights(network: Network, seed: int, *, drawn: str | None = None) -> list[Layer]:
+    """The same for every platform that can be given its weights.
+
+    Glorot's uniform weights and zero biases; or `mllib`: as MLlib draws them where nobody gives it any, biases too.
+    """
     random = np.random.default_rng(seed)
     layers = []
     for inputs, outputs in zip(network.sizes, network.sizes[1:], strict=False):
-        bound = np.sqrt(6 / (inputs + outputs))
-        layers.append((random.uniform(-bound, bound, (outputs, inputs)), np.zeros(outputs)))
+        if drawn == "mllib":
+            bound = 2.4 / np.sqrt(inputs)
+            layers.append((random.uniform(-bound, bound, (outputs, inputs)), random.uniform(-bound, bound, outputs)))
+        else:
+            bound = np.sqrt(6 / (inputs + outputs))
+            layers.append((random.uniform(-bound, bound, (outputs, inputs)), np.zeros(outputs)))
     return layers
 
 
@@ -109,6 +116,7 @@ def trained_network(spec: TrialSpec, device: torch.device) -> tuple[list[torch.T
         from models.own_network import own_network
 
         return own_network(spec.network, seed=spec.seed, device=device, dtype=dtype, kept=kept)
-    parameters = to_torch(initial_weights(spec.network, spec.seed), device=device, dtype=kept)
+    layers = initial_weights(spec.network, spec.seed, drawn=spec.hyperparameters.initial_weights)
+    parameters = to_torch(layers, device=device, dtype=kept)
     activations = spec.network.layer_activations
     return parameters, lambda weights, values: logits(weights, values, activations)

@@ -31,6 +31,7 @@ class EpochRecord:
     precision: str | None = None
     gradient: str | None = None
     compression: str | None = None  # none | bfloat16: of gradients on their way
+    initial_weights: str | None = None  # mllib, as MLlib draws them; None: Glorot's, or the network's own
     batch_size: int | None = None  # over all workers; None is the full batch
     data_fraction: float | None = None
     rows: int | None = None  # that were trained on

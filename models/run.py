@@ -119,6 +119,7 @@ def base_record(spec: TrialSpec, *, run_id: str, machine: str) -> EpochRecord:
         precision=h.precision,
         gradient=h.gradient,
         compression=h.compression,
+        initial_weights=h.initial_weights,
         batch_size=h.batch_size,
         data_fraction=spec.data_fraction,
         partitions=r.partitions,

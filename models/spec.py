@@ -22,6 +22,7 @@ PRECISIONS = ("float64", "float32", "bfloat16")
 # Fields that came after trials had slugs: where they are not set, a slug is what it was.
 LATER = (
     ("hyperparameters", "compression"),
+    ("hyperparameters", "initial_weights"),
     ("hyperparameters", "staleness"),
     ("resources", "balance"),
     ("resources", "shards"),
@@ -165,6 +166,7 @@ class Hyperparameters:
     epochs: int
     compression: str | None = None  # none | bfloat16: of gradients on their way
     staleness: int | None = None  # how many updates a rank may be ahead of the slowest
+    initial_weights: str | None = None  # mllib; None: Glorot's, or a user's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

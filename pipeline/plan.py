@@ -20,6 +20,7 @@ RESOURCE_AXES = (*OF_EXECUTORS, "threads", "workers")
 OF_TRAINING = (
     "solvers",
     "learning_rates",
+    "initial_weights",
     "batch_sizes",
     "precisions",
     "gradients",
@@ -151,6 +152,8 @@ def _configurations(
             continue  # full is for the full-batch solvers
         if chosen["solver"] == "l-bfgs":
             chosen["learning_rate"] = None
+        if chosen["initial_weights"] == "glorot" or network.source is not None:
+            chosen["initial_weights"] = None
         chosen["device"] = chosen["device"] or "cpu"
         resources = Resources(**{FIELD.get(axis, axis): chosen[FIELD.get(axis, axis)] for axis in RESOURCE_AXES})
         spec = TrialSpec(
@@ -166,6 +169,7 @@ def _configurations(
                 gradient=chosen["gradient"],
                 compression=chosen["compression"],
                 staleness=chosen["staleness"],
+                initial_weights=chosen["initial_weights"],
                 batch_size=chosen["batch_size"],
                 epochs=profile.epochs,
             ),

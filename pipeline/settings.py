@@ -132,6 +132,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     platforms: tuple[str, ...]
     solvers: tuple[Literal["gd", "l-bfgs", "sgd", "momentum", "adam"], ...]
     learning_rates: tuple[Positive, ...]
+    initial_weights: tuple[Literal["glorot", "mllib"], ...]
     executors: tuple[Whole, ...]
     cores: tuple[Whole, ...]
     memory_mib: tuple[Whole, ...]

@@ -26,6 +26,7 @@ AXES: dict[str, tuple[str, ...]] = {
     "data_fraction": ("rows",),
     "batch_size": (),
     "learning_rate": (),
+    "initial_weights": (),
     "precision": (),
     "gradient": (),
     "compression": (),

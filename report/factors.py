@@ -10,7 +10,7 @@ from report.verdict import KINDS, Comparison, Row
 
 ALIKE = (
     "platform", "executors", "cores", "threads", "memory_mib", "partitions", "workers", "nodes", "learning_rate",
-    "device", "deploy_mode", "balance", "machine", "origin",
+    "initial_weights", "device", "deploy_mode", "balance", "machine", "origin",
 )  # fmt: skip
 USUAL_GRADIENT, USUAL_COMPRESSION = "autograd", "none"
 

@@ -19,8 +19,9 @@ COLUMNS = (
     "configuration", "platform", "dataset", "network", "solver", "precision", "executors", "cores", "trial", *TASK,
 )  # fmt: skip
 KEY = (
-    "platform", "dataset", "network", "solver", "learning_rate", "precision", "gradient", "batch_size",
-    "data_fraction", "partitions", "executors", "cores", "memory_mib", "threads", "deploy_mode", "device", "machine",
+    "platform", "dataset", "network", "solver", "learning_rate", "initial_weights", "precision", "gradient",
+    "batch_size", "data_fraction", "partitions", "executors", "cores", "memory_mib", "threads", "deploy_mode", "device",
+    "machine",
 )  # fmt: skip
 
 

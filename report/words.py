@@ -165,6 +165,7 @@ VARYING: dict[str, Callable[[Any], str]] = {
     "gradient": str,
     "compression": lambda value: "gradients sent whole" if value == "none" else f"gradients sent in {value}",
     "learning_rate": lambda value: f"step {value:g}",
+    "initial_weights": lambda value: f"initial weights as {value} draws them",
     "memory_mib": lambda value: f"{value:,} MiB",
     "partitions": lambda value: counted(value, "partition"),
     "workers": lambda value: counted(value, "worker"),

@@ -34,7 +34,10 @@ LAST_FAILURE = re.compile(r"most recent failure: Lost task .* executor (?P<execu
 class MLlib:
     name: ClassVar[str] = "mllib"
     axes: ClassVar[frozenset[str]] = frozenset(
-        {"executors", "cores", "memory_mib", "partitions", "deploy_modes", "solvers", "learning_rates", "fractions"}
+        {
+            *("executors", "cores", "memory_mib", "partitions", "deploy_modes"),
+            *("solvers", "learning_rates", "initial_weights", "fractions"),
+        }
     )
     fixed: ClassVar[dict[str, str]] = {"precision": "float64"}
 
@@ -162,7 +165,7 @@ class MLlib:
             maxIter=h.epochs,
             tol=0.0,  # else it stops when it thinks it is done
             blockSize=block_rows(data.rows(spec.data_fraction), spec.resources.partitions or 1),
-            initialWeights=Vectors.dense(flatten(initial_weights(spec.network, spec.seed))),
+            initialWeights=Vectors.dense(flatten(initial_weights(spec.network, spec.seed, drawn=h.initial_weights))),
             seed=spec.seed,
             stepSize=h.learning_rate or 1.0,  # l-bfgs has none
         )

@@ -17,7 +17,7 @@ from models.spec import TrialSpec
 
 class MLlibLogistic(MLlib):
     name: ClassVar[str] = "mllib-logistic"
-    axes: ClassVar[frozenset[str]] = MLlib.axes - {"learning_rates"}
+    axes: ClassVar[frozenset[str]] = MLlib.axes - {"learning_rates", "initial_weights"}
 
     def unavailable(self, spec: TrialSpec) -> str | None:
         if why := super().unavailable(spec):

@@ -25,7 +25,7 @@ class Scratch:
     name: ClassVar[str] = "numpy"
     # There is one way to its gradient, the one below: `gradients` is no axis of it, and null in its records.
     axes: ClassVar[frozenset[str]] = frozenset(
-        {"threads", "solvers", "learning_rates", "batch_sizes", "precisions", "fractions"}
+        {"threads", "solvers", "learning_rates", "batch_sizes", "precisions", "initial_weights", "fractions"}
     )
     fixed: ClassVar[dict[str, str]] = {}
 
@@ -52,7 +52,8 @@ class Scratch:
         load_seconds = time.perf_counter() - began
         test_features, test_labels = data.read_test()
         test_values = data.values(test_features, h.precision)
-        network = Perceptron(initial_weights(spec.network, spec.seed), activations=activations, dtype=h.precision)
+        layers = initial_weights(spec.network, spec.seed, drawn=h.initial_weights)
+        network = Perceptron(layers, activations=activations, dtype=h.precision)
         shuffle = np.random.default_rng(spec.seed)
         with threadpool_limits(spec.resources.threads, user_api="blas"):
             threads, blas = _blas()

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 class TorchCpu:
     name: ClassVar[str] = "torch-cpu"
     axes: ClassVar[frozenset[str]] = frozenset(
-        {"threads", "solvers", "learning_rates", "batch_sizes", "precisions", "gradients", "fractions"}
+        {
+            *("threads", "precisions", "gradients", "fractions"),
+            *("solvers", "learning_rates", "initial_weights", "batch_sizes"),
+        }
     )
     fixed: ClassVar[dict[str, str]] = {}
 

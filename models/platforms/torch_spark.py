@@ -28,7 +28,8 @@ class TorchSpark:
     axes: ClassVar[frozenset[str]] = frozenset(
         {
             *("executors", "cores", "memory_mib", "deploy_modes", "devices", "balances"),
-            *("solvers", "learning_rates", "batch_sizes", "precisions", "gradients", "compressions", "fractions"),
+            *("solvers", "learning_rates", "initial_weights", "batch_sizes"),
+            *("precisions", "gradients", "compressions", "fractions"),
         }
     )
     fixed: ClassVar[dict[str, str]] = {}

@@ -20,7 +20,8 @@ class TorchSparkAsync(TorchSpark):
     axes: ClassVar[frozenset[str]] = frozenset(
         {
             *("executors", "cores", "memory_mib", "deploy_modes", "shards"),
-            *("solvers", "learning_rates", "batch_sizes", "precisions", "gradients", "staleness", "fractions"),
+            *("solvers", "learning_rates", "initial_weights", "batch_sizes"),
+            *("precisions", "gradients", "staleness", "fractions"),
         }
     )
 

@@ -30,7 +30,7 @@ def losses(spec: TrialSpec, data: Dataset) -> list[float]:
     """Of full-batch gradient descent: the loss before each update."""
     features, labels = data.read_train(spec.data_fraction)
     values = data.values(features, "float64")
-    layers = initial_weights(spec.network, spec.seed)
+    layers = initial_weights(spec.network, spec.seed, drawn=spec.hyperparameters.initial_weights)
     found = []
     for _ in range(spec.hyperparameters.epochs):
         loss, gradient = loss_and_gradient(layers, values, labels, activations=spec.network.layer_activations)
@@ -55,7 +55,7 @@ def minimum(spec: TrialSpec, data: Dataset) -> float:
         loss, gradient = loss_and_gradient(layers, values, labels, activations=spec.network.layer_activations)
         return loss, flatten(gradient)
 
-    start = flatten(initial_weights(spec.network, spec.seed))
+    start = flatten(initial_weights(spec.network, spec.seed, drawn=spec.hyperparameters.initial_weights))
     return float(minimize(found, start, jac=True, method="BFGS", options={"gtol": 1e-9}).fun)
 
 

@@ -79,6 +79,16 @@ def test_shards_and_staleness_are_those_of_a_parameter_server() -> None:
         assert (axes(found[name], "shards"), axes(found[name], "staleness")) == ({None}, {None})
 
 
+def test_the_usual_initial_weights_have_the_name_they_had_before_there_was_a_choice() -> None:
+    both = planned(initial_weights="glorot mllib", trials="1")
+    assert axes(both, "initial_weights") == {None, "mllib"}
+    [usual] = planned(trials="1")
+    assert "initial_weights" not in usual.spec.configuration
+    assert usual.spec.slug in {each.spec.slug for each in both}
+    [own] = planned(networks="torch:small_cnn:make", initial_weights="glorot mllib", trials="1")
+    assert own.spec.hyperparameters.initial_weights is None, "a module draws its own"
+
+
 def test_the_order_is_shuffled_and_the_same_for_the_same_seed() -> None:
     lists = {"threads": "1 2 3 4 5 6 7 8", "trials": "5"}
     trials, others = planned(**lists), planned(**lists, seed=1)

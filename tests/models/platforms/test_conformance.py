@@ -44,8 +44,9 @@ def test_it_is_what_the_factory_calls_it(trainer: Platform) -> None:
     assert "solvers" in trainer.axes
 
 
-def test_full_batch_gradient_descent_is_the_reference(trainer: Platform, data: Dataset) -> None:
-    trial = spec(trainer.name)
+@pytest.mark.parametrize("drawn", [None, "mllib"])
+def test_full_batch_gradient_descent_is_the_reference(trainer: Platform, data: Dataset, drawn: str | None) -> None:
+    trial = spec(trainer.name, initial_weights=drawn)
     epochs = train(trainer, trial, data)
     tolerance = TOLERANCE[trial.hyperparameters.precision]
     assert [epoch.loss for epoch in epochs] == pytest.approx(reference.losses(trial, data), rel=tolerance)

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.networks import initial_weights, unflatten
 from models.platforms.mllib import BLOCK_ROWS, MLlib, _rows, block_rows
 from models.protocol import Epoch
 from models.spark_application import SparkApplication
@@ -93,6 +94,26 @@ def test_rows_arrive_as_they_are_whether_dense_or_sparse(tmp_path: Path, trainer
     features, labels = data.read_train(1.0)
     assert np.array_equal([row.features.toArray() for row in rows], data.values(features, "float64"))
     assert [row.label for row in rows] == labels.tolist()
+
+
+@pytest.mark.spark
+def test_weights_as_mllib_draws_them_are_as_large_as_its_own(tmp_path: Path, trainer: MLlib) -> None:
+    """Where it is given none: it moves them by next to nothing here, and they stay within the same bounds."""
+    from pyspark.ml.classification import MultilayerPerceptronClassifier
+
+    network = Network(sizes=(12, 40, 3))
+    asked = spec("mllib", network=network)
+    application = SparkApplication.shared(asked.resources, surroundings(tmp_path / "session"))
+    rows = _rows(application, application.master.rows(asked, packed(tmp_path)))
+    its_own = MultilayerPerceptronClassifier(layers=[12, 40, 3], solver="gd", maxIter=1, stepSize=1e-9, seed=5)
+    found = unflatten(network, its_own.fit(rows).weights.toArray())
+    for ours, theirs in zip(initial_weights(network, 5, drawn="mllib"), found, strict=True):
+        for one, other in zip(ours, theirs, strict=True):
+            bound = 2.4 / np.sqrt(ours[0].shape[1])
+            assert np.abs(other).max() <= bound * (1 + 1e-6)
+            assert np.abs(one).max() <= bound
+    first, theirs_first = initial_weights(network, 5, drawn="mllib")[0][0], found[0][0]
+    assert theirs_first.std() == pytest.approx(first.std(), rel=0.15), "480 of each"
 
 
 @pytest.mark.spark
