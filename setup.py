@@ -66,6 +66,7 @@ setup(
         "sklearn": ["scikit-learn"],
         "kerberos": ["hdfs[kerberos]"],
         "dev": [
+            "axe-playwright-python",
             "hypothesis",
             "mypy",
             "orjson",

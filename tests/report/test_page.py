@@ -168,6 +168,27 @@ def test_headings_are_in_order_and_tables_have_scopes(
 
 
 @pytest.mark.browser
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
+@pytest.mark.parametrize("case", ["quick", "both", "ahead"])
+def test_axe_finds_nothing_serious(
+    browser: Browser, case: str, width: int, scheme: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = request.getfixturevalue(case)
+    page, _ = opened(browser, found, tmp_path, viewport={"width": width, "height": 900}, color_scheme=scheme)
+    for details in page.query_selector_all("summary"):
+        details.click()
+    said = Axe().run(page).response
+    assert len(said["passes"]) > 10
+    assert [
+        f"{each['id']}: {each['help']}: {each['nodes'][0]['html'][:200]} ({len(each['nodes'])} times)"
+        for each in said["violations"]
+        if each["impact"] in ("serious", "critical")
+    ] == []
+
+
+@pytest.mark.browser
 def test_every_link_leads_to_a_file(browser: Browser, quick: dict[str, bytes], tmp_path: Path) -> None:
     whole = quick | merged_files(outcomes(), baseline=BASELINE)
     page, _ = opened(browser, whole, tmp_path)
