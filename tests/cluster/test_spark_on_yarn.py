@@ -27,7 +27,8 @@ from yarn.submission import LIVING
 
 # Longer than it takes to break something.
 LONG = ("--set", "profile.tiny.epochs=150")
-SESSIONS_SECONDS = 300  # of three trials, each with an application of its own
+FEWER = ("--set", "profile.tiny.epochs=50")  # where they are waited for
+SESSIONS_SECONDS = 300  # of trials that have an application each
 
 
 @pytest.fixture
@@ -146,13 +147,21 @@ def test_a_queue_that_never_has_room_fails_the_trial(place: Place, store: Store,
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
-def test_no_application_outlives_a_run(
+def test_no_application_outlives_a_run_and_the_same_command_goes_on(
     how: signal.Signals, place: Place, store: Store, manager: ResourceManager
 ) -> None:
-    process = run_to_training(place, store)
+    """Trials that are on the store are not run again."""
+    two = ("--set", "profile.tiny.platforms=torch-cpu mllib", "--set", "profile.tiny.threads=1")
+    process = run_to_training(place, store, *two, *FEWER)
     process.send_signal(how)
     finish(process)
     eventually(lambda: living(manager) == [])
+    before = {slug: each.invocation for slug, each in outcomes(store).items()}
+    again = place.run("run", "--profile", "tiny", "--run-id", "R", *LONG, *two, *FEWER)
+    assert again.returncode == 0, again.stderr
+    after = outcomes(store)
+    assert {each.spec.platform for each in after.values() if each.outcome == "ok"} == {"torch-cpu", "mllib"}
+    assert {slug: after[slug].invocation for slug in before} == before
 
 
 def test_what_was_killed_with_all_its_processes_is_ended_by_the_next_run(
@@ -229,7 +238,7 @@ def test_a_cluster_that_goes_down_while_training_gives_one_error_and_then_the_ru
     place: Place, store: Store, manager: ResourceManager, broken: Cluster
 ) -> None:
     """However many trials are left, each of which would find the same."""
-    several = ("--set", "profile.tiny.trials=3", "--set", "profile.tiny.epochs=50")
+    several = ("--set", "profile.tiny.trials=2", *FEWER)
     process = run_to_training(place, store, *several)
     broken.down()
     done = finish(process)
@@ -241,4 +250,4 @@ def test_a_cluster_that_goes_down_while_training_gives_one_error_and_then_the_ru
     _, errors = again.communicate(timeout=SESSIONS_SECONDS)
     assert again.returncode == 0, errors
     last = {slug.rpartition("-a")[0]: each.outcome for slug, each in sorted(outcomes(store).items())}
-    assert list(last.values()) == ["ok"] * 3
+    assert list(last.values()) == ["ok"] * 2
