@@ -163,16 +163,16 @@ def _submit(
     rendezvous = Rendezvous(reach=yarn.reach, folder=yarn.folder)
     (work / RENDEZVOUS).write_bytes(msgspec.json.encode(rendezvous, enc_hook=str))
     log4j(work, there=Path("work"))
-    conf = {
+    ours = {
         **spark_conf.common(spec.resources),
         **spark_conf.on_yarn(spec.resources, yarn, tag=tag, session=uuid.uuid4().hex),
         "spark.driver.cores": str(DRIVER_CORES),
         "spark.driver.memory": f"{DRIVER_MIB}m",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J}",
+        spark_conf.DRIVER_OPTIONS: f"-Dlog4j2.configurationFile={LOG4J}",
         "spark.eventLog.dir": f"{yarn.reach.url}/{yarn.folder}/{EVENT_LOGS}",
         "spark.yarn.appMasterEnv.PYSPARK_PYTHON": yarn.python,
-        **given,
     }
+    conf = spark_conf.together(ours, given)
     command = [
         str(home / "bin" / "spark-submit"),
         *("--master", "yarn", "--deploy-mode", "cluster", "--name", "yarnstick", "--queue", yarn.queue),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from models.event_log import Application, EventLog
 from models.protocol import Surroundings
 from models.ranks.telling import Listener
-from models.spark_conf import common
+from models.spark_conf import DRIVER_OPTIONS, common, together
 from models.spark_master import ITERATIONS, Master, master
 from models.spec import Resources
 from store.errors import TrialError
@@ -148,7 +149,9 @@ class SparkApplication:
         r = self.resources
         os.environ["PYSPARK_PYTHON"] = self.master.python
         logging.getLogger().addFilter(_is_news)
-        conf = {**common(r), **self.master.conf(r), **surroundings.spark_conf}
+        conf = together({**common(r), **self.master.conf(r)}, surroundings.spark_conf)
+        if options := conf.get(DRIVER_OPTIONS):  # must be known before its JVM starts, if that is ours to start
+            os.environ["PYSPARK_SUBMIT_ARGS"] = f"--driver-java-options {shlex.quote(options)} pyspark-shell"
         builder = SparkSession.builder
         for key, value in conf.items():
             builder = builder.config(key, value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from models.probes import SESSION
 from models.protocol import Yarn
 from models.ranks import executor_gpus
@@ -12,6 +14,7 @@ from yarn.submission import session_tag
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 LEAST_OVERHEAD_MIB, OVERHEAD_SHARE = 384, 0.1  # Spark's own
 BARRIER_SECONDS = 300
+DRIVER_OPTIONS, EXECUTOR_OPTIONS = "spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"
 CONTAINERS = ("spark.yarn.appMasterEnv", "spark.executorEnv")
 
 
@@ -38,6 +41,12 @@ def common(resources: Resources) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         **{f"spark.executorEnv.{name}": value for name, value in ONE_THREAD.items()},
     }
+
+
+def together(ours: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """A user's own setting wins; options of a JVM come after ours, which stay."""
+    of_jvms = {DRIVER_OPTIONS, EXECUTOR_OPTIONS} & ours.keys() & given.keys()
+    return {**ours, **given, **{key: f"{ours[key]} {given[key]}" for key in of_jvms}}
 
 
 def overhead_mib(memory_mib: int, python_mib: int) -> int:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from models.protocol import Surroundings
 from models.sent_code import own_code
+from models.spark_conf import DRIVER_OPTIONS, EXECUTOR_OPTIONS
 from models.spark_home import own_home
 from models.spec import Resources, TrialSpec
 from models.vectors import write_vectors
@@ -97,14 +97,14 @@ class LocalCluster:
         options = {kind: f"-Dlog4j2.configurationFile={log4j(work).as_uri()}" for kind in ("driver", "executor")}
         for kind, archive in self._surroundings.class_archives.items():
             options[kind] += f" {archive}"
-        submit(options["driver"])
         self._surroundings.archives.mkdir(parents=True, exist_ok=True)
         return {
             "spark.master": f"local-cluster[{r.executors},{r.cores},{r.memory_mib}]",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
+            DRIVER_OPTIONS: options["driver"],
             "spark.eventLog.dir": self._surroundings.archives.as_uri(),
-            "spark.executor.extraJavaOptions": options["executor"],
+            EXECUTOR_OPTIONS: options["executor"],
             "spark.local.dir": str(work / "local"),
         }
 
@@ -148,11 +148,6 @@ class LocalCluster:
             # Else it would say that its peer went away.
             session.sparkContext._accumulatorServer.handle_error = lambda *_: None
             gateway.proc.kill()
-
-
-def submit(driver_options: str) -> None:
-    """Options of the driver's JVM must be known before it starts."""
-    os.environ["PYSPARK_SUBMIT_ARGS"] = f"--driver-java-options {shlex.quote(driver_options)} pyspark-shell"
 
 
 ITERATIONS = "iterations.log"

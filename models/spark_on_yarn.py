@@ -17,7 +17,7 @@ from models.ranks.executor_gpus import script
 from models.sent_code import own_code
 from models.spark_containers import executor_mib
 from models.spark_home import own_home
-from models.spark_master import log4j, submit
+from models.spark_master import log4j
 from models.spec import Resources, TrialSpec
 from models.vectors import write_vectors
 from store.errors import TrialError, YarnstickError
@@ -127,7 +127,6 @@ class ClientMode(OnYarn):
 
     def _conf(self, resources: Resources) -> dict[str, str]:
         os.environ["SPARK_HOME"] = str(self._home or own_home())
-        submit(f"-Dlog4j2.configurationFile={log4j(self._work).as_uri()}")
         self._store.write(f"{self._logs()}/.kept", b"")  # Spark wants the directory to be there
         self._submission.watch(gone=_kill_driver)
         return {
@@ -135,6 +134,7 @@ class ClientMode(OnYarn):
             **({"spark.yarn.dist.files": str(script(self._work))} if resources.device == "cuda" else {}),
             "spark.master": "yarn",
             "spark.submit.deployMode": "client",
+            spark_conf.DRIVER_OPTIONS: f"-Dlog4j2.configurationFile={log4j(self._work).as_uri()}",
             "spark.eventLog.dir": f"{self._store.url}/{self._logs()}",
             "spark.local.dir": str(self._work / "local"),
         }

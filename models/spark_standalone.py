@@ -7,8 +7,9 @@ import socket
 from typing import Any
 
 from models.protocol import Surroundings
+from models.spark_conf import DRIVER_OPTIONS
 from models.spark_home import own_home
-from models.spark_master import LocalCluster, log4j, submit
+from models.spark_master import LocalCluster, log4j
 from models.spec import Resources
 from store.errors import TrialError
 
@@ -28,13 +29,13 @@ class Standalone(LocalCluster):
         work, address = self._surroundings.work, driver_address(self._url)
         os.environ["SPARK_HOME"] = str(self._surroundings.spark_home or own_home())
         os.environ["SPARK_LOCAL_IP"] = address
-        submit(f"-Dlog4j2.configurationFile={log4j(work).as_uri()}")
         self._surroundings.archives.mkdir(parents=True, exist_ok=True)
         return {
             "spark.master": self._url,
             "spark.cores.max": str(resources.total_cores),
             "spark.driver.host": address,
             "spark.driver.bindAddress": address,
+            DRIVER_OPTIONS: f"-Dlog4j2.configurationFile={log4j(work).as_uri()}",
             "spark.eventLog.dir": self._surroundings.archives.as_uri(),
             "spark.local.dir": str(work / "local"),
         }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cluster.configuration import QUICK
+
 SETTINGS = """
 [yarnstick]
 noisy_share = {noisy_share}
@@ -20,6 +22,9 @@ runner = inline
 [yarnstick.spark]
 master = yarn
 home = {home}
+# No seconds are looked at here: JVMs that live for half a minute are not worth a second compiler's work.
+conf = {{"spark.driver.extraJavaOptions": "{quick}", "spark.executor.extraJavaOptions": "{quick}",
+    "spark.yarn.am.extraJavaOptions": "{quick}"}}
 
 [core]
 local_scheduler = true
@@ -58,4 +63,5 @@ def settings(
         cores=cores,
         memory_mib=memory_mib,
         partitions=executors * cores,
+        quick=" ".join(QUICK),
     )
