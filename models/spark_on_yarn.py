@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 EVENT_LOGS = "eventlogs"
 LOOK_SECONDS = 0.1
+# In client mode the application's master only asks for containers: its start is all that there is to make faster.
+MASTERS_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 MASTER_VCORES = 1  # of the application master, which in cluster mode is the driver
 
 
@@ -134,6 +136,7 @@ class ClientMode(OnYarn):
             **({"spark.yarn.dist.files": str(script(self._work))} if resources.device == "cuda" else {}),
             "spark.master": "yarn",
             "spark.submit.deployMode": "client",
+            "spark.yarn.am.extraJavaOptions": MASTERS_JAVA,
             spark_conf.DRIVER_OPTIONS: f"-Dlog4j2.configurationFile={log4j(self._work).as_uri()}",
             "spark.eventLog.dir": f"{self._store.url}/{self._logs()}",
             "spark.local.dir": str(self._work / "local"),

@@ -23,8 +23,7 @@ runner = inline
 master = yarn
 home = {home}
 # No seconds are looked at here: JVMs that live for half a minute are not worth a second compiler's work.
-conf = {{"spark.driver.extraJavaOptions": "{quick}", "spark.executor.extraJavaOptions": "{quick}",
-    "spark.yarn.am.extraJavaOptions": "{quick}"}}
+conf = {{"spark.driver.extraJavaOptions": "{quick}", "spark.executor.extraJavaOptions": "{quick}"}}
 
 [core]
 local_scheduler = true
