@@ -27,7 +27,7 @@ from yarn.submission import LIVING
 
 # Longer than it takes to break something.
 LONG = ("--set", "profile.tiny.epochs=150")
-FEWER = ("--set", "profile.tiny.epochs=50")  # where they are waited for
+FEW, FEWER = ("--set", "profile.tiny.epochs=50"), ("--set", "profile.tiny.epochs=20")  # where they are waited for
 SESSIONS_SECONDS = 300  # of trials that have an application each
 
 
@@ -238,7 +238,7 @@ def test_a_cluster_that_goes_down_while_training_gives_one_error_and_then_the_ru
     place: Place, store: Store, manager: ResourceManager, broken: Cluster
 ) -> None:
     """However many trials are left, each of which would find the same."""
-    several = ("--set", "profile.tiny.trials=2", *FEWER)
+    several = ("--set", "profile.tiny.trials=2", *FEW)
     process = run_to_training(place, store, *several)
     broken.down()
     done = finish(process)
