@@ -219,9 +219,11 @@ def test_a_queue_without_room_is_left_after_a_while(
 def parent_of(errand: Errand) -> subprocess.Popen[bytes]:
     """A process that asks for a job which waits in its queue for ever."""
     code = (
-        "import msgspec, os, sys\n"
+        "import msgspec, os, signal, sys\n"
         "from dataclasses import replace\n"
         "from mapreduce.on_hadoop import Errand, _path, run_on_hadoop\n"
+        # As from a terminal: whoever is started in the background may have inherited that it is ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "wanted = msgspec.json.decode(sys.stdin.buffer.read(), type=Errand, dec_hook=_path)\n"
         "run_on_hadoop(replace(wanted, parent=os.getpid()), listener=lambda news: None)\n"
     )
