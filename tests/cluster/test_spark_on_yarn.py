@@ -189,6 +189,21 @@ def _kill_at_once(process: subprocess.Popen[str]) -> None:
     finish(process)
 
 
+@pytest.mark.parametrize("mode", ["client", "cluster"])
+def test_a_trial_whose_application_is_killed_is_tainted_and_not_failed(
+    mode: str, place: Place, store: Store, manager: ResourceManager
+) -> None:
+    """Spark's own watch sees the end before ours does."""
+    process = run_to_training(place, store, "--set", f"profile.tiny.deploy_modes={mode}")
+    [ours] = living(manager)
+    manager.kill(ours)
+    eventually(lambda: bool(outcomes(store)))
+    process.send_signal(signal.SIGINT)
+    finish(process)
+    first = outcomes(store)[min(outcomes(store))]
+    assert (first.outcome, f"{ours} ended as KILLED" in str(first.reason)) == ("tainted", True), first.reason
+
+
 def test_a_node_that_dies_under_a_trial_taints_it(
     place: Place, store: Store, manager: ResourceManager, broken: Cluster
 ) -> None:
@@ -205,21 +220,6 @@ def test_a_node_that_dies_under_a_trial_taints_it(
     [tainted] = [each for each in outcomes(store).values() if each.outcome == "tainted"]
     # With its node the application's own master may have gone.
     assert re.search(r"was lost|ended as FAILED before its work was done", str(tainted.reason)), tainted.reason
-
-
-@pytest.mark.parametrize("mode", ["client", "cluster"])
-def test_a_trial_whose_application_is_killed_is_tainted_and_not_failed(
-    mode: str, place: Place, store: Store, manager: ResourceManager
-) -> None:
-    """Spark's own watch sees the end before ours does."""
-    process = run_to_training(place, store, "--set", f"profile.tiny.deploy_modes={mode}")
-    [ours] = living(manager)
-    manager.kill(ours)
-    eventually(lambda: bool(outcomes(store)))
-    process.send_signal(signal.SIGINT)
-    finish(process)
-    first = outcomes(store)[min(outcomes(store))]
-    assert (first.outcome, f"{ours} ended as KILLED" in str(first.reason)) == ("tainted", True), first.reason
 
 
 def _executors() -> list[psutil.Process]:

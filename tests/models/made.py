@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,12 @@ import pyarrow.parquet as pq
 
 from models.dataset import Dataset
 from models.protocol import Surroundings
+from models.spark_conf import DRIVER_OPTIONS, EXECUTOR_OPTIONS
 from models.spec import Hyperparameters, Network, Resources, TrialSpec
+from pipeline.warm import class_archives
+
+CACHE = Path(__file__).parent.parent.parent / "build" / "cache"
+QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 COLUMNS, CLASSES = 12, 3
 NETWORK = Network(sizes=(COLUMNS, 8, CLASSES))
@@ -63,10 +69,18 @@ def surroundings(folder: Path, **changes: Any) -> Surroundings:
     given = Surroundings(
         work=folder,
         data_url="file:///made",
-        spark_conf={},
+        # No seconds are looked at: JVMs that live for a minute are not worth a second compiler's work.
+        spark_conf={DRIVER_OPTIONS: QUICK, EXECUTOR_OPTIONS: QUICK},
         archives=folder / "eventlogs",
+        class_archives=_archives(),
     )
     return replace(given, **changes)
+
+
+@cache
+def _archives() -> dict[str, str]:
+    """Those that set-up made; to look for them asks Java for its version."""
+    return class_archives(CACHE)
 
 
 SPARK = Resources(executors=1, cores=2, memory_mib=1024, partitions=2, deploy_mode="client")
