@@ -21,9 +21,9 @@ OWN = re.compile(
     r"(?P<platform>mllib(?:-logistic)?)-(?P<kind>mlp|perceptron)-(?P<sizes>\d+(?:-\d+)+)-(?P<solver>gd|l-bfgs)"
     r"-(?P<executors>\d+)x(?P<cores>\d+)-(?P<digest>[0-9a-f]{8})-t(?P<trial>\d{1,9})-a(?P<attempt>\d{1,9})"
 )
-# The groups of our fits that are no training: over a row a partition (models/mllib_exchange.py), and to fewer
-# iterations for their accuracy (models/mllib_refits.py).
-EXCHANGE, REFIT = "yarnstick-exchange", "yarnstick-refit"
+# The groups of our fits that are no training: over a row a partition (models/mllib_exchange.py), to fewer iterations
+# for their accuracy (models/mllib_refits.py), and before the first of an application (models/mllib_rehearsal.py).
+EXCHANGE, REFIT, REHEARSAL = "yarnstick-exchange", "yarnstick-refit", "yarnstick-rehearsal"
 NAMES_TOLD = 4
 
 
@@ -71,7 +71,7 @@ def fits(application: Application) -> list[LoggedFit]:
     """In the order in which they began: those of our own trials, and all others of a perceptron by its solvers."""
     groups: dict[str | None, list[Job]] = {}
     for job in application.jobs.values():
-        if job.group not in (EXCHANGE, REFIT):
+        if job.group not in (EXCHANGE, REFIT, REHEARSAL):
             groups.setdefault(job.group, []).append(job)
     found = [fit for jobs in groups.values() for fit in _of_group(jobs)]
     for fit in found:

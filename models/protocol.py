@@ -82,6 +82,7 @@ class Surroundings:
     spark_home: Path | None = None  # another than PySpark's own
     overhead_mib: int = 1536  # of an executor beside its heap, where its Python trains
     stall_seconds: float = 300.0  # that executors which train together wait for one of them
+    shares_applications: bool = False  # trials that follow one another, where their resources are alike
     targets: tuple[Target, ...] = ()  # for which a platform without accuracy on its way finds it in fits of its own
 
 

@@ -131,6 +131,7 @@ class Experiment:
                 overhead_mib=self.settings.spark.overhead_mib,
                 stall_seconds=self.settings.spark.stall_seconds,
                 targets=self.settings.target.refitted,
+                shares_applications=self.settings.profile.session == "shared",
                 archives=main.cache,
                 # Made of the classes of PySpark's own.
                 class_archives={} if home else class_archives(main.cache),

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from models.dataset import Dataset
@@ -15,6 +16,7 @@ from models.fits import REFIT
 from models.mllib_exchange import Exchanges, few
 from models.mllib_fit import Fit, disagreement, ended, epoch_spans, finished_jobs
 from models.mllib_refits import accuracies
+from models.mllib_rehearsal import Rehearsals
 from models.networks import Layer, accuracy, flatten, initial_weights, unflatten
 from models.protocol import Epoch, Surroundings, TaintedError
 from models.ranks.executor_memory import ExecutorMemory
@@ -44,6 +46,7 @@ class MLlib:
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
         self._exchanges = Exchanges()
+        self._rehearsals = Rehearsals()
 
     def unavailable(self, spec: TrialSpec) -> str | None:
         network = spec.network
@@ -65,6 +68,9 @@ class MLlib:
             began = time.perf_counter()
             rows = _rows(application, application.master.rows(spec, data))
             prepared_seconds = time.perf_counter() - began
+            if self._surroundings.shares_applications:
+                rehearse = partial(self._fit, data=data, rows=rows)
+                self._rehearsals.before(spec, context, rows=data.rows(spec.data_fraction), fit=rehearse)
             fit = self._fit(spec, data, rows)
             jobs, seen = finished_jobs(application.log(), group=spec.slug, fit=fit)
             # After the fit, whose epochs it is not to warm up, and after what l-bfgs told of it was read.

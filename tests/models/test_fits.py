@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from models.event_log import read_event_log
-from models.fits import EXCHANGE, REFIT, LoggedFit, epochs_of, fits, refuse_other_work
+from models.fits import EXCHANGE, REFIT, REHEARSAL, LoggedFit, epochs_of, fits, refuse_other_work
 from store.errors import DataError
 from tests.models.spark_logs import (
     GD,
@@ -45,7 +45,7 @@ def test_what_follows_a_fit_says_that_it_ended(tmp_path: Path, end: dict[str, An
     assert of(tmp_path, *gd_fit(4), end)[0].broken is None
 
 
-@pytest.mark.parametrize("group", [EXCHANGE, REFIT])
+@pytest.mark.parametrize("group", [EXCHANGE, REFIT, REHEARSAL])
 def test_our_fits_beside_a_training_are_none(tmp_path: Path, group: str) -> None:
     events = [*gd_fit(4), *gd_fit(7, first=50, at=50_000, group=group), unpersisted()]
     (fit,) = of(tmp_path, *events)

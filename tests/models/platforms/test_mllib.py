@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.fits import REHEARSAL
+from models.mllib_rehearsal import MOST_ITERATIONS
 from models.networks import initial_weights, unflatten
 from models.platforms.mllib import BLOCK_ROWS, MLlib, _rows, block_rows
 from models.protocol import Epoch
@@ -19,6 +22,7 @@ from models.spark_application import SparkApplication
 from models.spec import Network, Resources
 from models.target import Target
 from store.errors import TrialError
+from tests.models import reference
 from tests.models.made import packed, spec, surroundings
 
 BLAS = {"VectorBLAS", "JNIBLAS", "ForeignLinkerBLAS", "Java11BLAS", "F2jBLAS"}
@@ -64,6 +68,25 @@ def test_trials_of_one_session_share_an_application(tmp_path: Path, trainer: MLl
     assert {epoch.exchange_seconds for epoch in once} == {again[0].exchange_seconds}, "measured once"
     assert again[0].exchange_seconds is not None
     assert sum(epoch.seconds for epoch in again) < math.inf
+
+
+@pytest.mark.spark
+def test_trials_that_share_an_application_are_rehearsed_once_and_no_epoch_knows_of_it(tmp_path: Path) -> None:
+    data = packed(tmp_path / "data")
+    SparkApplication.end_shared()  # of the tests before: it is no new one
+    made = MLlib(surroundings(tmp_path / "session", shares_applications=True))
+    try:
+        once = list(made.train(spec("mllib"), data))
+        again = list(made.train(spec("mllib", seed=12), data))
+        application = SparkApplication._shared
+        assert application is not None
+        passes = Counter(job.group for job in application.log().read().jobs.values() if job.is_pass)
+    finally:
+        made.close()
+    assert [epoch.loss for epoch in once] == pytest.approx(reference.losses(spec("mllib"), data), rel=1e-9)
+    assert [epoch.epoch for epoch in again] == [1, 2, 3, 4]
+    assert passes[REHEARSAL] == MOST_ITERATIONS + 1
+    assert passes[spec("mllib").slug] == 2 * (4 + 1), "a slug has no seed in it"
 
 
 @pytest.mark.spark
