@@ -16,6 +16,7 @@ from models.spec import TrialSpec
 
 # Of a core's passes, after which its JVM executes what it has compiled.
 ENOUGH_FLOP = 1e10
+LEAST_FLOP = 1e7  # passes with less arithmetic are scheduling, and nobody decides by them
 MOST_ITERATIONS = 20
 
 
@@ -39,6 +40,6 @@ class Rehearsals:
 def iterations(spec: TrialSpec, *, rows: int) -> int:
     """How many are due; none where the first epoch does it by itself, which is warm-up and left out."""
     of_a_pass = rows * (spec.network.flop_per_row() or 0) / (spec.resources.total_cores or 1)
-    if of_a_pass >= ENOUGH_FLOP:
+    if not LEAST_FLOP <= of_a_pass < ENOUGH_FLOP:
         return 0
-    return min(MOST_ITERATIONS, math.ceil(ENOUGH_FLOP / max(1.0, of_a_pass)))
+    return min(MOST_ITERATIONS, math.ceil(ENOUGH_FLOP / of_a_pass))

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models import mllib_rehearsal
 from models.fits import REHEARSAL
 from models.mllib_rehearsal import MOST_ITERATIONS
 from models.networks import initial_weights, unflatten
@@ -71,7 +72,10 @@ def test_trials_of_one_session_share_an_application(tmp_path: Path, trainer: MLl
 
 
 @pytest.mark.spark
-def test_trials_that_share_an_application_are_rehearsed_once_and_no_epoch_knows_of_it(tmp_path: Path) -> None:
+def test_trials_that_share_an_application_are_rehearsed_once_and_no_epoch_knows_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mllib_rehearsal, "LEAST_FLOP", 1.0)
     data = packed(tmp_path / "data")
     SparkApplication.end_shared()  # of the tests before: it is no new one
     made = MLlib(surroundings(tmp_path / "session", shares_applications=True))
