@@ -196,14 +196,11 @@ def _submit(
 def _why(submission: Submission, code: int, *, said: Path) -> TrialError | TaintedError:
     whole = said.read_text(encoding="utf-8", errors="replace")
     sys.stderr.write(whole)  # into the log of this session
-    application = None
-    with suppress(YarnstickError):
-        application = submission.application()
-    # One that had no room was killed by us.
-    if application is not None and application.has_ended and submission.lost in (None, application.early_end):
-        return (TaintedError if application.was_taken else TrialError)(application.early_end)
-    if submission.lost:
+    if submission.lost and submission.ended is None:  # it had no room and was killed by us, or nobody answers
         return TrialError(submission.lost)
+    application = submission.ended or submission.application()
+    if application is not None:
+        return (TaintedError if application.was_taken else TrialError)(application.early_end)
     reason = found[1].strip() if (found := EXCEPTION.search(whole)) else "it did not say why"
     return TrialError(f"spark-submit ended with {code} before YARN took the application: {reason}")
 

@@ -64,6 +64,7 @@ class Submission:
             resource_managers, replace(access, patience=Patience(seconds=PATIENCE_SECONDS))
         )
         self.lost: str | None = None  # why there is nothing to wait for any more
+        self.ended: Application | None = None  # where that is its own end, which nobody here asked for
         self._is_over = False  # for us: its end is no surprise
         self._patience_seconds = access.patience.seconds
         self._queue = queue
@@ -123,6 +124,7 @@ class Submission:
             # A second attempt of its master, or another ResourceManager, puts one that ran in line again.
             waits_since = (waits_since or heard) if last.state in WAITING else None
             if last.has_ended and not self._is_over:
+                self.ended = last
                 self.lost = last.early_end
             elif waits_since is not None and heard - waits_since > self._accepted_seconds:
                 self.lost = (
