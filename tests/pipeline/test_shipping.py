@@ -69,6 +69,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., S
         ("jdk.zip", zipped(JDK), "{{PWD}}/java/jdk-17.0.9+9"),
         ("jdk.tar.gz", tarred({"bin/java": b"#!"}), "{{PWD}}/java"),
     ],
+    ids=["a tar", "a tar of ./", "a zip", "no directory around it"],
 )
 def test_java_is_found_in_its_archive(
     settings: Callable[..., Settings], tmp_path: Path, name: str, content: bytes, home: str
@@ -102,6 +103,8 @@ def test_only_those_that_are_named_get_java(settings: Callable[..., Settings], t
         (b"", "is not an archive that can be unpacked"),
         (None, "cannot be read: No such file or directory"),
     ],
+    # An archive holds the second in which it was written, and would make a name that each worker of pytest has its own.
+    ids=["no java in a tar", "no java in a zip", "half a tar", "half a zip", "no tar", "empty", "no file"],
 )
 def test_what_is_no_jdk_is_said(
     settings: Callable[..., Settings], tmp_path: Path, content: bytes | None, said: str
