@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pipeline.commands import environment, history, import_timings, predict, replay, run, runs
+from pipeline.commands import environment, history, import_timings, predict, replay, run, runs, size
 from pipeline.commands.frame import (
     JsonOption,
     KnownRunOption,
@@ -48,6 +48,7 @@ def version_option(version: Annotated[bool, typer.Option("--version", help="Show
 app.command()(run.run)
 app.command()(replay.replay)
 app.command()(predict.predict)
+app.command()(size.size)
 app.command("import")(import_timings.import_)
 app.command()(history.history)
 app.command()(environment.pack_environment)
