@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from models.event_log import Application
 
 EXECUTORS_SECONDS = 120.0
+# Ten times Java's own. A driver beside its executors would compile for them to wait, most of it what runs once; a loop
+# over weights gets to the second compiler in its first pass all the same.
+UNHURRIED = (
+    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
+    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
+)
 
 
 class Master(Protocol):
@@ -95,6 +101,7 @@ class LocalCluster:
         os.environ["SPARK_WORKER_DIR"] = str(work / "workers")
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         options = {kind: f"-Dlog4j2.configurationFile={log4j(work).as_uri()}" for kind in ("driver", "executor")}
+        options["driver"] += f" {UNHURRIED}"
         for kind, archive in self._surroundings.class_archives.items():
             options[kind] += f" {archive}"
         self._surroundings.archives.mkdir(parents=True, exist_ok=True)

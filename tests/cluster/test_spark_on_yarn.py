@@ -27,7 +27,7 @@ from yarn.submission import LIVING
 
 # Longer than it takes to break something.
 LONG = ("--set", "profile.tiny.epochs=150")
-FEW, FEWER = ("--set", "profile.tiny.epochs=50"), ("--set", "profile.tiny.epochs=20")  # where they are waited for
+FEW = ("--set", "profile.tiny.epochs=20")  # where they are waited for
 SESSIONS_SECONDS = 300  # of trials that have an application each
 
 
@@ -152,12 +152,12 @@ def test_no_application_outlives_a_run_and_the_same_command_goes_on(
 ) -> None:
     """Trials that are on the store are not run again."""
     two = ("--set", "profile.tiny.platforms=torch-cpu mllib", "--set", "profile.tiny.threads=1")
-    process = run_to_training(place, store, *two, *FEWER)
+    process = run_to_training(place, store, *two, *FEW)
     process.send_signal(how)
     finish(process)
     eventually(lambda: living(manager) == [])
     before = {slug: each.invocation for slug, each in outcomes(store).items()}
-    again = place.run("run", "--profile", "tiny", "--run-id", "R", *LONG, *two, *FEWER)
+    again = place.run("run", "--profile", "tiny", "--run-id", "R", *LONG, *two, *FEW)
     assert again.returncode == 0, again.stderr
     after = outcomes(store)
     assert {each.spec.platform for each in after.values() if each.outcome == "ok"} == {"torch-cpu", "mllib"}
