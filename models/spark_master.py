@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from models.protocol import Surroundings
-from models.sent_code import own_code
+from models.sent_code import TOP
 from models.spark_conf import DRIVER_OPTIONS, EXECUTOR_OPTIONS
-from models.spark_home import own_home
+from models.spark_home import own_home, python_path
 from models.spec import Resources, TrialSpec
 from models.vectors import write_vectors
 from store.errors import TrialError
@@ -112,6 +112,9 @@ class LocalCluster:
             DRIVER_OPTIONS: options["driver"],
             "spark.eventLog.dir": self._surroundings.archives.as_uri(),
             EXECUTOR_OPTIONS: options["executor"],
+            # Where no python/lib/pyspark.zip is: of what lies in a zip every new Python compiles all that it imports.
+            "spark.executorEnv.SPARK_HOME": str(work),
+            "spark.executorEnv.PYTHONPATH": os.pathsep.join(self._python_path()),
             "spark.local.dir": str(work / "local"),
         }
 
@@ -119,7 +122,7 @@ class LocalCluster:
         self._application = application
 
     def send_code(self, context: SparkContext) -> None:
-        context.addPyFile(str(own_code(self._surroundings.work)))
+        """They import it from where it lies."""
 
     def refused(self, message: str) -> TrialError:
         return TrialError(f"Spark did not start: {message}")
@@ -155,6 +158,12 @@ class LocalCluster:
             # Else it would say that its peer went away.
             session.sparkContext._accumulatorServer.handle_error = lambda *_: None
             gateway.proc.kill()
+
+    def _python_path(self) -> list[str]:
+        """Our code, a vendor's PySpark, and what this process was given, as a network of the user's own."""
+        home = self._surroundings.spark_home
+        given = os.environ.get("PYTHONPATH", "")
+        return [str(TOP), *(python_path(home) if home else []), *filter(None, given.split(os.pathsep))]
 
 
 ITERATIONS = "iterations.log"

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from models.protocol import Surroundings
+from models.sent_code import own_code
 from models.spark_conf import DRIVER_OPTIONS
 from models.spark_home import own_home
 from models.spark_master import LocalCluster, log4j
 from models.spec import Resources
 from store.errors import TrialError
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 CONNECT_SECONDS = 10.0
 
@@ -39,6 +43,10 @@ class Standalone(LocalCluster):
             "spark.eventLog.dir": self._surroundings.archives.as_uri(),
             "spark.local.dir": str(work / "local"),
         }
+
+    def send_code(self, context: SparkContext) -> None:
+        """Executors have an environment of their own."""
+        context.addPyFile(str(own_code(self._surroundings.work)))
 
     def refused(self, message: str) -> TrialError:
         return TrialError(f"Spark did not start on {self._url}: {message}")

@@ -146,12 +146,20 @@ def test_a_queue_that_never_has_room_fails_the_trial(place: Place, store: Store,
         eventually(lambda: living(manager) == [other])
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "kill -9"])
+@pytest.mark.parametrize(
+    ("mode", "how"),
+    [("client", signal.SIGINT), ("cluster", signal.SIGKILL)],
+    ids=["client, Ctrl-C", "cluster, kill -9"],
+)
 def test_no_application_outlives_a_run_and_the_same_command_goes_on(
-    how: signal.Signals, place: Place, store: Store, manager: ResourceManager
+    mode: str, how: signal.Signals, place: Place, store: Store, manager: ResourceManager
 ) -> None:
     """Trials that are on the store are not run again."""
-    two = ("--set", "profile.tiny.platforms=torch-cpu mllib", "--set", "profile.tiny.threads=1")
+    two = [
+        part
+        for setting in ("platforms=torch-cpu mllib", "threads=1", f"deploy_modes={mode}")
+        for part in ("--set", f"profile.tiny.{setting}")
+    ]
     process = run_to_training(place, store, *two, *FEW)
     process.send_signal(how)
     finish(process)

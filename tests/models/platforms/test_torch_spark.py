@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from models.dataset import Dataset
 from models.platforms.torch_spark import TorchSpark
 from models.protocol import Epoch
+from models.spark_application import SparkApplication
 from models.spec import Resources
 from tests.models import reference
 from tests.models.made import RESOURCES, packed, spec, surroundings
@@ -44,6 +47,14 @@ def train(trainer: TorchSpark, data: Dataset, *, resources: Resources = TWO, **c
     if trial.hyperparameters.batch_size is None:
         assert [each.loss for each in epochs] == pytest.approx(reference.losses(trial, data), rel=tolerance)
     return epochs
+
+
+@pytest.mark.parametrize("module", ["pyspark.worker", "py4j.protocol", "models.ranks.rank"])
+def test_executors_import_nothing_from_a_zip(trainer: TorchSpark, folder: Path, module: str) -> None:
+    """Python keeps what it has compiled beside a file, and of a zip it compiles all anew."""
+    context = SparkApplication.shared(TWO, surroundings(folder)).session.sparkContext
+    [there] = context.parallelize([module], 1).map(find_spec).map(attrgetter("origin")).collect()
+    assert Path(there).is_file()
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32", "bfloat16"])
