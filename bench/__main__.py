@@ -76,10 +76,9 @@ def main(names: list[str]) -> int:
         with tempfile.TemporaryDirectory(prefix="yarnstick-bench-", dir=_room()) as folder:
             for name in chosen(names):
                 with nullcontext() if name == CLUSTER else without_it():
-                    found = parts[name](Path(folder) / name)
-                for row in found:
-                    print(_line(row), flush=True)
-                results += found
+                    for row in parts[name](Path(folder) / name):
+                        print(_line(row), flush=True)
+                        results.append(row)
     except LoadedError as error:
         print(f"Error: {error}", file=sys.stderr)
         return LOADED

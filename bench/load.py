@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from models.probes import OtherLoad, usable_cores
 QUIET_SHARE = 0.05
 DAEMONS_SHARE = 0.1  # where those of a cluster on this machine are up, which are never quite idle
 
-Part = Callable[[Path], list[dict[str, Any]]]
+Part = Callable[[Path], Iterable[dict[str, Any]]]  # each row as soon as it is found, where that takes long
 
 
 class LoadedError(Exception):
@@ -67,6 +67,6 @@ def watched(part: Part, name: str) -> Part:
 
     def guarded(folder: Path) -> list[dict[str, Any]]:
         with quiet(name):
-            return part(folder)
+            return list(part(folder))
 
     return guarded

@@ -111,13 +111,16 @@ print(json.dumps(dict(seconds=seconds)))
 """
 
 
-def rows(folder: Path) -> list[dict[str, Any]]:
+def rows(folder: Path) -> Iterator[dict[str, Any]]:
     folder.mkdir(parents=True)
     store = f"{os.environ['YARNSTICK_STORE']}-bench"
     opened = open_store(read_settings("quick", store=store))
     opened.remove("")
     try:
-        return [*_hdfs(folder, store), *_session(folder, store), *_chain(store), *_trained(store)]
+        yield from _hdfs(folder, store)
+        yield from _session(folder, store)
+        yield from _chain(store)
+        yield from _trained(store)
     finally:
         opened.remove("")
 
