@@ -444,3 +444,11 @@ def test_a_path_that_hdfs_does_not_take_is_refused_here(hdfs: WrongHdfs, store: 
     with pytest.raises(StoreError, match="is not a path that HDFS takes"):
         store.write(path, b"x")
     assert hdfs.asked == []
+
+
+def test_ten_thousand_files_are_one_request(hdfs: WrongHdfs, store: WebHdfsStore) -> None:
+    for number in range(10_000):
+        hdfs.namespace.add(f"{ROOT}/many/part-{number:05}", b"x")
+    hdfs.asked.clear()
+    assert len(store.list("many")) == 10_000
+    assert [operation for operation, _, _ in hdfs.asked] == ["LISTSTATUS"]
