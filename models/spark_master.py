@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 EXECUTORS_SECONDS = 120.0
 # Ten times Java's own. A driver beside its executors would compile for them to wait, most of it what runs once; a loop
-# over weights gets to the second compiler in its first pass all the same.
+# over all weights gets to the second compiler within a few passes all the same.
 UNHURRIED = (
     "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
     "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
