@@ -86,6 +86,9 @@ def start(daemon: Daemon, place: Place, *, jars: Jars, java: Java, records_class
     log = daemon.log(place)
     if log.exists():
         log.replace(log.with_suffix(".log.before"))
+    # What a daemon that was killed left there is of no use to the next.
+    shutil.rmtree(place.scratch(daemon.name), ignore_errors=True)
+    place.scratch(daemon.name).mkdir(parents=True)
     command = _command(daemon, place, jars=jars, java=java)
     if records_classes:
         command[1:1] = class_archive.recording(place, daemon.name)
@@ -146,6 +149,7 @@ def _command(daemon: Daemon, place: Place, *, jars: Jars, java: Java) -> list[st
         *class_archive.options(jars, java),
         "-Djava.net.preferIPv4Stack=true",
         f"-XX:ErrorFile={place.logs}/{daemon.name}.crash",
+        f"-Djava.io.tmpdir={place.scratch(daemon.name)}",
         "-cp",
         ":".join(class_path),
         f"org.apache.hadoop.{(MASTERS | OF_NODES)[daemon.kind]}",

@@ -18,7 +18,7 @@ from cluster.jars import Jars
 from cluster.java import Java, find_java
 from cluster.place import MOST_NODES, Place, Shape, choose_ports, still_taken
 from cluster.processes import Process
-from cluster.room import too_small
+from cluster.room import too_full, too_small
 
 NODES = 2
 READY_SECONDS = 180.0
@@ -72,8 +72,9 @@ class Cluster:
                 self._end(names)
                 raise
             self._say(f"ready after {time.monotonic() - began:.1f} s" if missing else "it runs already")
-            if small := too_small(shape):
-                self._say(small)
+            for warning in (too_small(shape), too_full(self.place.directory)):
+                if warning:
+                    self._say(warning)
             if records_classes:
                 self._say("making an archive of Hadoop's classes, once: later starts are quicker")
                 class_archive.make(self.place, names, jars=fetched, java=java)

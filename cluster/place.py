@@ -71,6 +71,10 @@ class Place:
     def node_configuration(self, node: int) -> Path:
         return self.directory / f"conf-{node}"
 
+    def scratch(self, daemon: str) -> Path:
+        """For what a daemon unpacks while it runs; /tmp would keep it when the daemon is killed."""
+        return self.directory / "tmp" / daemon
+
     def mark(self, daemon: str | None = None) -> str:
         """What a daemon and all that it starts carry in their environment; without a name how all of them begin."""
         return f"{self.directory}#" if daemon is None else f"{self.directory}#{daemon}#"

@@ -31,6 +31,7 @@ PASSING_TEXTS = (
     "NameNode still not started",
 )
 SAFE_MODE = ("SafeModeException", "is in safe mode", "Name node is in safe mode")
+NO_ROOM = ("could only be written to", "are bad. Aborting")
 QUOTA = re.compile(r"(DS|NS)?Quota(ByStorageType)?ExceededException")
 SECRET = re.compile(r"\b(delegation|token)=[^&\s\"'<>]+", re.IGNORECASE)
 LONGEST_MESSAGE = 300
@@ -84,6 +85,11 @@ class Failure:
     @property
     def safe_mode(self) -> bool:
         return any(text in f"{self.name} {self.message}" for text in SAFE_MODE)
+
+    @property
+    def no_room(self) -> bool:
+        """No DataNode keeps what is written: all are full, or gone."""
+        return any(text in self.message for text in NO_ROOM)
 
     @property
     def standby(self) -> bool:
@@ -161,6 +167,11 @@ def sentence(failure: Failure, *, where: str, what: str, user: str) -> str:
         return f"{cannot}: the quota of HDFS is used up{said}; make room, or have the quota raised"
     if failure.safe_mode:
         return f"{cannot}: the NameNode {address} is in safe mode{said}; run again once it has left it"
+    if failure.no_room:
+        return (
+            f"{cannot}: no DataNode keeps its blocks{said}; `yarnstick doctor` tells how many there are and what room "
+            "they have"
+        )
     if failure.standby:
         return (
             f"{cannot}: {address} is a standby, and no active NameNode was found; add it to yarnstick.store.namenodes"

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -24,7 +25,7 @@ from cluster.java import Java
 from cluster.lifecycle import Cluster
 from cluster.place import Place, Shape, choose_ports, is_free
 from cluster.processes import MEMBER, Process
-from cluster.room import EXECUTOR_MIB, MASTER_MIB, too_small
+from cluster.room import DISK_BYTES, EXECUTOR_MIB, MASTER_MIB, too_full, too_small
 from models.spark_containers import executor_mib, master_mib
 from models.spec import Resources
 from pipeline.config import read_settings
@@ -215,6 +216,17 @@ def test_nodes_too_small_for_the_profile_as_shipped_say_so(place: Place) -> None
     assert too_small(replace(small, node_memory_mib=3584)) is None
     assert '"--node-memory-mib 4480"' in (too_small(replace(small, nodes=1, node_memory_mib=3584)) or "")
     assert too_small(replace(small, nodes=1, node_memory_mib=4480)) is None
+
+
+def test_a_disk_too_full_for_blocks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = SimpleNamespace(free=DISK_BYTES)
+    monkeypatch.setattr("cluster.room.shutil.disk_usage", lambda _: left)
+    assert too_full(tmp_path) is None
+    left.free = 200_000_000
+    assert too_full(tmp_path) == (
+        f"the disk of {tmp_path} has 0.2 GB left, and HDFS and containers may need 4.3 GB: make room, or HDFS will "
+        "take no more blocks"
+    )
 
 
 def test_the_profile_as_shipped_is_of_that_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

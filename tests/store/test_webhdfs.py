@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import threading
 import time
@@ -198,6 +199,21 @@ def test_a_403_is_told_by_its_exception(hdfs: WrongHdfs, opened: Opened, excepti
     assert str(raised.value).startswith(f"hdfs://demo{ROOT}/a/")
     assert "\n" not in str(raised.value)
     assert "org.apache" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "File /a/b could only be written to 0 of the 1 minReplication nodes.",
+        "All datanodes [DatanodeInfoWithStorage[127.0.0.1:27657,DS-1,DISK]] are bad. Aborting...",
+    ],
+)
+def test_blocks_that_nobody_keeps_are_told_with_where_to_look(hdfs: WrongHdfs, opened: Opened, message: str) -> None:
+    """As where the DataNodes' disks are full."""
+    hdfs.always["CREATE"] = refuses("IOException", message)
+    said = rf"a/b cannot be written: no DataNode keeps its blocks \({re.escape(message)}\); `yarnstick doctor` tells"
+    with pytest.raises(StoreError, match=said):
+        opened(hdfs.address, patience=ONCE).write("a/b", b"x")
 
 
 @pytest.mark.parametrize(
