@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from models.dataset import Dataset
 from models.event_log import Application
 from models.fits import REFIT
+from models.java_doubles import doubles
 from models.mllib_exchange import Exchanges, few
 from models.mllib_fit import Fit, disagreement, ended, epoch_spans, finished_jobs
 from models.mllib_refits import accuracies
@@ -178,7 +179,11 @@ class MLlib:
 
     def _found(self, spec: TrialSpec, model: Any) -> tuple[list[float], list[Layer]]:
         """The objective history, and the weights."""
-        return model.summary().objectiveHistory, unflatten(spec.network, model.weights.toArray())
+        from pyspark import SparkContext
+
+        context: Any = SparkContext
+        weights = doubles(model._java_obj.weights().toArray(), jvm=context._jvm, folder=self._surroundings.work)
+        return model.summary().objectiveHistory, unflatten(spec.network, weights)
 
 
 def _rows(application: SparkApplication, path: str) -> DataFrame:

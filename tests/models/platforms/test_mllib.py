@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark import SparkContext
 
 from models import mllib_rehearsal
 from models.fits import REHEARSAL
+from models.java_doubles import doubles
 from models.mllib_rehearsal import MOST_ITERATIONS
 from models.networks import initial_weights, unflatten
 from models.platforms.mllib import BLOCK_ROWS, MLlib, _rows, block_rows
@@ -162,3 +164,18 @@ def test_a_heap_that_is_too_small_is_one_sentence_with_an_amount_to_try(tmp_path
     with pytest.raises(TrialError, match=r"executor \d ran out of memory: memory_mib = 450 .* try memory_mib = 768"):
         list(made.train(trial, data))
     assert SparkApplication._shared is None
+
+
+@pytest.mark.spark
+def test_weights_come_by_a_file_as_they_are_in_the_jvm(tmp_path: Path, trainer: MLlib) -> None:
+    list(trainer.train(spec("mllib"), packed(tmp_path)))
+    values = [0.1, -0.0, math.inf, math.nan, 5e-324, -1.7976931348623157e308]
+    context = SparkContext._active_spark_context
+    assert context is not None
+    array = context._gateway.new_array(context._jvm.double, len(values))  # type: ignore[union-attr]
+    for place, value in enumerate(values):
+        array[place] = value
+    (tmp_path / "folder").mkdir()
+    found = doubles(array, jvm=context._jvm, folder=tmp_path / "folder")
+    assert found.tobytes() == np.array(values).tobytes()
+    assert not list((tmp_path / "folder").iterdir())
