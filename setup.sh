@@ -98,7 +98,7 @@ install)
         echo "$place" >.venv/place
     fi
     if ! is_made_from .venv/installed "$sources"; then
-        echo "Setting up .venv with Python $version; the first time some 5 GB are fetched and installed."
+        echo "Setting up .venv with Python $version; the first time some 7 GB are installed."
         export PIP_DISABLE_PIP_VERSION_CHECK=1
         rm -f .venv/installed
         # setuptools first: packages without a wheel are then built with the pinned one, not with the newest.

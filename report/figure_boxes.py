@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 import numpy as np
 
-from report import sentences
+from report import captions
 from report.drawing import (
     FITTED,
     GRID,
@@ -120,7 +120,7 @@ def _sentence(comparison: Comparison, boxes: Sequence[Box], shown: int) -> str:
     boxed = sum(len(each.values) for each in boxes if each.is_boxed)
     if boxed:
         said += f"; {outside or 'none'} of {boxed:,} trials {'lies' if outside == 1 else 'lie'} outside the whiskers"
-    return f"{said}.{sentences.cut(shown, len(boxes), 'configurations')}"
+    return f"{said}.{captions.cut(shown, len(boxes), 'configurations')}"
 
 
 def _between(each: Box) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from report import sentences
+from report import captions
 from report.cost import Question
 from report.drawing import (
     FITTED,
@@ -66,7 +66,7 @@ def cores_figure(
     )
     across = [each for each in asked if each.baseline is not None and not each.with_startup]
     rings = _rings(lines[:MOST_LINES], across)
-    said = sentences.of_cores(comparison) + sentences.cut(MOST_LINES, len(lines), "lines")
+    said = captions.of_cores(comparison) + captions.cut(MOST_LINES, len(lines), "lines")
     if rings:
         said += " A ring is where a platform first beats a baseline."
     return figure(name, said, table, lambda w: _cores_chart(comparison, lines[:MOST_LINES], across, rings, palette, w))

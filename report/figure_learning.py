@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from report import sentences
+from report import captions
 from report.drawing import (
     INK,
     MOST_LINES,
@@ -67,7 +67,7 @@ def learning_figure(
             for point in curve["points"]
         ),
     )
-    said = sentences.of_learning(curves) + sentences.cut(MOST_LINES, len(curves), "lines")
+    said = captions.of_learning(curves) + captions.cut(MOST_LINES, len(curves), "lines")
     target = comparison.work["target"]
     if target is not None:
         said += f" The dashed line is the target, {accuracy_said(target)}; a ring is where a line first reaches it."

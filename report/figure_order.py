@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from report import drift, sentences
+from report import captions, drift
 from report.drawing import FITTED, INK, MUTED, Figure, Palette, Spec, Table, data, figure, layered
 from report.words import label, seconds, title
 
@@ -43,7 +43,7 @@ def order_figure(attempts: pl.DataFrame, configurations: pl.DataFrame, *, name: 
     if not points:
         return None
     ranked = frame.filter("ranked")
-    sentence = sentences.of_order(
+    sentence = captions.of_order(
         ranked["deviation"].to_list(), noisy=int(ranked["noisy"].sum()), shown=shown.filter("ranked").height
     )
     found = drift.drift(attempts)

@@ -7,6 +7,7 @@ from typing import Any
 
 import altair as alt
 
+from report.captions import cut
 from report.drawing import (
     FITTED,
     MUTED,
@@ -22,7 +23,6 @@ from report.drawing import (
     thinned,
 )
 from report.predictions import HeldOut, Series, named
-from report.sentences import cut
 from report.words import counted, label, percent, seconds, signed_percent, title
 
 MOST_POINTS = 300

@@ -7,6 +7,7 @@ from typing import Any
 
 import altair as alt
 
+from report.captions import cut
 from report.communication import Point, of_scaling, points
 from report.drawing import (
     FITTED,
@@ -23,7 +24,6 @@ from report.drawing import (
     on_axis_of,
 )
 from report.figure_cores import DASHES, cores_axis, end_labels, line_name, lines_of
-from report.sentences import cut
 from report.verdict import Comparison
 from report.words import percent, period, resources, seconds, title
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from report import sentences
+from report import captions
 from report.drawing import (
     FITTED,
     GRID,
@@ -34,7 +34,7 @@ PITCH = 40  # pixels of a row: its caption, and its dots below
 def seconds_figure(comparison: Comparison, *, name: str, palette: Palette) -> Figure:
     """Every trial a dot, the interval of their mean a bar, on a log scale, fastest first."""
     shown = most_telling(comparison, comparison.ran, MOST_ROWS)
-    sentence = sentences.of_seconds(comparison, len(shown))
+    sentence = captions.of_seconds(comparison, len(shown))
     what = period(comparison.work, by_pass=comparison.by_pass)
     table = Table(
         heads=("configuration", f"seconds {what}", "95 % interval", "trials", "status"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -279,3 +280,13 @@ def test_nothing_is_false_more_often_than_stated() -> None:
         (comparison,) = comparisons(configurations, baseline=BASELINE)
         claims += any(test.beats for test in comparison.tests)
     assert claims <= 21
+
+
+def test_far_apart_and_not_certain_is_not_called_no_difference() -> None:
+    """As of two trials each, whose test needs to see far more than a factor of ten."""
+    slow = [outcome(mllib(1, 1, 2.0), trial=trial, factor=factor) for trial, factor in ((1, 0.3), (2, 1.7))]
+    found = only([*outcomes([torch(1, 0.13)], trials=2), *slow])
+    assert found["decided"] == "does not"
+    assert "these trials cannot tell which is fastest for" in found["sentences"][0]
+    assert "no difference" not in found["sentences"][0]
+    assert re.search(r"torch-cpu \(.*\) or Spark MLlib \(", found["sentences"][0])
