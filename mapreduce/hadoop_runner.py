@@ -20,6 +20,8 @@ APPLICATION = re.compile(r"Submitted application (application_\d+_\d+)")
 TRACKING = re.compile(r"The url to track the job: (\S+)")
 PERCENT = re.compile(r"map (\d+)% reduce (\d+)%")
 KEPT_LINES = 40
+# Commands of ours before a task set its environment, and are in nobody's way.
+SHARED_LOCK, OWN_LOCK = "/tmp/wrapper.lock.", "./wrapper.lock."  # noqa: S108
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,6 +79,10 @@ class OneJvmRunner(HadoopJobRunner):
 
     def get_hadoop_bin(self) -> list[str]:
         return list(self._opts["hadoop_bin"])
+
+    def _setup_cmd_content(self, setup: Any) -> list[str]:
+        """mrjob's lock is a file in /tmp of each node, which nobody removes; ours goes with the task's container."""
+        return [line.replace(SHARED_LOCK, OWN_LOCK) for line in super()._setup_cmd_content(setup)]
 
     def _read_logs(self) -> bool:
         """mrjob looks for logs in places that YARN does not use; ours are asked of YARN."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -100,7 +101,7 @@ class LocalCluster:
         os.environ["SPARK_HOME"] = str(self._surroundings.spark_home or own_home())
         os.environ["SPARK_WORKER_DIR"] = str(work / "workers")
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-        options = {kind: f"-Dlog4j2.configurationFile={log4j(work).as_uri()}" for kind in ("driver", "executor")}
+        options = dict.fromkeys(("driver", "executor"), jvm_options(work))
         options["driver"] += f" {UNHURRIED}"
         for kind, archive in self._surroundings.class_archives.items():
             options[kind] += f" {archive}"
@@ -167,6 +168,13 @@ class LocalCluster:
 
 
 ITERATIONS = "iterations.log"
+
+
+def jvm_options(work: Path) -> str:
+    """Spark's log and all temporary files go to the session's directory: /tmp would keep those of a killed JVM."""
+    scratch = work / "tmp"
+    scratch.mkdir(exist_ok=True)
+    return f"-Dlog4j2.configurationFile={log4j(work).as_uri()} {shlex.quote(f'-Djava.io.tmpdir={scratch}')}"
 
 
 def log4j(work: Path, *, there: Path | None = None) -> Path:

@@ -17,7 +17,7 @@ from models.ranks.executor_gpus import script
 from models.sent_code import own_code
 from models.spark_containers import executor_mib
 from models.spark_home import own_home
-from models.spark_master import log4j
+from models.spark_master import jvm_options
 from models.spec import Resources, TrialSpec
 from models.vectors import write_vectors
 from store.errors import TrialError, YarnstickError
@@ -137,7 +137,7 @@ class ClientMode(OnYarn):
             "spark.master": "yarn",
             "spark.submit.deployMode": "client",
             "spark.yarn.am.extraJavaOptions": MASTERS_JAVA,
-            spark_conf.DRIVER_OPTIONS: f"-Dlog4j2.configurationFile={log4j(self._work).as_uri()}",
+            spark_conf.DRIVER_OPTIONS: jvm_options(self._work),
             "spark.eventLog.dir": f"{self._store.url}/{self._logs()}",
             "spark.local.dir": str(self._work / "local"),
         }

@@ -10,7 +10,7 @@ from models.protocol import Surroundings
 from models.sent_code import own_code
 from models.spark_conf import DRIVER_OPTIONS
 from models.spark_home import own_home
-from models.spark_master import LocalCluster, log4j
+from models.spark_master import LocalCluster, jvm_options
 from models.spec import Resources
 from store.errors import TrialError
 
@@ -39,7 +39,7 @@ class Standalone(LocalCluster):
             "spark.cores.max": str(resources.total_cores),
             "spark.driver.host": address,
             "spark.driver.bindAddress": address,
-            DRIVER_OPTIONS: f"-Dlog4j2.configurationFile={log4j(work).as_uri()}",
+            DRIVER_OPTIONS: jvm_options(work),
             "spark.eventLog.dir": self._surroundings.archives.as_uri(),
             "spark.local.dir": str(work / "local"),
         }

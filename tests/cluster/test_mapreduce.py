@@ -109,6 +109,8 @@ def test_marks_and_line_ends_and_gzip_members_are_read_as_everywhere(
     errand: Callable[..., Errand], store: Store, tmp_path: Path
 ) -> None:
     """FAULTS 9 and 10, in one job: three files of the same rows, each in another form."""
+    locks = "wrapper.lock.*"
+    before = set(Path("/tmp").glob(locks))  # noqa: S108
     plain = b"\n".join(ROWS) + b"\n"
     store.write("in/part-00000", b"\xef\xbb\xbf" + b"\r\n".join(ROWS) + b"\r\n")
     store.write("in/part-00001", b"\r".join(ROWS))
@@ -129,6 +131,7 @@ def test_marks_and_line_ends_and_gzip_members_are_read_as_everywhere(
     expected = subprocess.run(job, cwd=TOP, capture_output=True, check=True).stdout
     assert parts == [expected, expected, expected + expected]
     assert not [entry for entry in store.list("") if entry.name.startswith(".")]
+    assert set(Path("/tmp").glob(locks)) == before, "mrjob's own lock would stay on every node"  # noqa: S108
 
 
 def test_the_same_data_whoever_runs_the_jobs(

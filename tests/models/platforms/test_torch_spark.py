@@ -57,6 +57,15 @@ def test_executors_import_nothing_from_a_zip(trainer: TorchSpark, folder: Path, 
     assert Path(there).is_file()
 
 
+def test_what_jvms_leave_when_they_are_killed_goes_with_the_session(trainer: TorchSpark, folder: Path) -> None:
+    session = SparkApplication.shared(TWO, surroundings(folder)).session
+    asked = "java_method('java.lang.System', 'getProperty', 'java.io.tmpdir')"
+    [executors] = session.sql(f"SELECT {asked} AS folder FROM range(1)").collect()  # noqa: S608
+    drivers = session.sparkContext._jvm.System.getProperty("java.io.tmpdir")  # type: ignore[union-attr]
+    assert {executors.folder, drivers} == {str(folder / "tmp")}
+    assert list((folder / "tmp").glob("spark-*"))
+
+
 @pytest.mark.parametrize("precision", ["float64", "float32", "bfloat16"])
 @pytest.mark.parametrize("gradient", ["manual", "autograd"])
 def test_every_precision_and_gradient(trainer: TorchSpark, data: Dataset, precision: str, gradient: str) -> None:
