@@ -42,14 +42,14 @@ class Trained:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summed:
-    """Seconds of an all-reduce over the two nodes and nothing else, medians."""
+    """Seconds of a sum over the two nodes and nothing else, medians."""
 
     smallest: float  # of one number
     gradient: float
 
     @property
     def latency(self) -> float:
-        """Of a step: over two nodes a ring has two of them."""
+        """Of a step: a sum has two of them."""
         return self.smallest / 2
 
     @property
@@ -86,9 +86,10 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 
 
 def predicted(executors: int, *, compute: float, summed: Summed) -> float:
-    """Seconds of an epoch: the arithmetic of `compute` shared out, and a ring's all-reduce of the gradient."""
+    """Seconds of an epoch: the arithmetic of `compute` shared out, and the sum of the gradient with the others."""
     n = executors
-    return compute / n + 2 * (n - 1) / n * GRADIENT_BYTES / summed.bandwidth + 2 * (n - 1) * summed.latency
+    exchanged = 2 * (n - 1) / n * GRADIENT_BYTES / summed.bandwidth + 2 * summed.latency
+    return compute / n + (exchanged if n > 1 else 0.0)
 
 
 def _ratios(name: str, trained: Trained, summed: Summed) -> Iterator[dict[str, Any]]:

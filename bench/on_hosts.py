@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import statistics
 import sys
 import time
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
 from bench.executors import EXECUTORS, ON_SPARK, ROUNDS, descent, random_bytes
@@ -22,7 +22,7 @@ from models.spec import Resources, TrialSpec
 
 PORT = 29_500
 SUMS = 31
-DEADLINE = timedelta(seconds=60)
+DEADLINE_SECONDS = 60.0
 
 
 def train(folder: Path, url: str) -> dict[str, float]:
@@ -58,25 +58,38 @@ def train(folder: Path, url: str) -> dict[str, float]:
 def sum_(address: str, rank: int) -> dict[str, float]:
     """On each node: with the other, and with nothing else to do."""
     import torch
-    import torch.distributed as dist
 
-    from cluster.network import UPLINK
+    from models.ranks.mesh import Mesh
 
-    os.environ["GLOO_SOCKET_IFNAME"] = UPLINK
-    store = dist.TCPStore(address, PORT, EXECUTORS, is_master=rank == 0, timeout=DEADLINE)
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=EXECUTORS, timeout=DEADLINE)
+    mesh = Mesh([_other(address, rank)], rank=rank, stall_seconds=DEADLINE_SECONDS)
     found = {}
     for name, numbers in (("smallest", 1), ("gradient", (NETWORK.parameters or 0) + 1)):
         values = torch.zeros(numbers)
         took = []
         for _ in range(SUMS):
-            dist.barrier()
+            mesh.gather(torch.zeros(1))  # both begin at once
             began = time.perf_counter()
-            dist.all_reduce(values)
+            mesh.sum(values)
             took.append(time.perf_counter() - began)
         found[name] = statistics.median(took)
-    dist.destroy_process_group()
+    mesh.close()
     return found
+
+
+def _other(address: str, rank: int) -> socket.socket:
+    """The first listens, the second calls until it does."""
+    if rank == 0:
+        with socket.create_server((address, PORT)) as listener:
+            listener.settimeout(DEADLINE_SECONDS)
+            return listener.accept()[0]
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while True:
+        try:
+            return socket.create_connection((address, PORT), timeout=DEADLINE_SECONDS)
+        except ConnectionRefusedError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
 
 
 if __name__ == "__main__":

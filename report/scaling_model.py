@@ -20,9 +20,9 @@ from models.spec import Network
 
 Floats = NDArray[np.float64]
 
-# How gradients come together; executors of any other platform are taken for a tree's.
-RING, SERVER, TREE = "ring", "server", "tree"
-COMMUNICATION = {"torch-spark": RING, "torch-spark-async": SERVER}
+# How gradients come together: a rank sums a piece for all, and has a message for each. Of other platforms: by a tree.
+PIECES, SERVER, TREE = "pieces", "server", "tree"
+COMMUNICATION = {"torch-spark": PIECES, "torch-spark-async": SERVER}
 # The part of a column that no column before it explains; below it the two cannot be told apart.
 DISTINCT = 0.03
 # Of what a user is told, each term is one of these.
@@ -208,7 +208,7 @@ class Measured:
         probed = chosen[np.isfinite(self.exchange_seconds[chosen])] if self.has_exchange else chosen[:0]
         if not len(probed):
             return {}
-        # A ring of one takes nothing: what does not vanish there is none of its terms.
+        # Who is alone has nobody to send to: what does not vanish there is none of its terms.
         names = EXCHANGED if self.communication == TREE else ("bytes", "rounds")
         columns = {name: self.columns[name][probed] / self.sums[probed] for name in names}
         return solved(columns, self.exchange_seconds[probed], names=names)
@@ -233,7 +233,7 @@ def _between(size: Size, communication: str | None) -> dict[str, float]:
     if communication is None or size.executors is None:
         return dict.fromkeys(("bytes", "rounds", "waves", "gradients"), 0.0)
     sums, n = size.sums, size.executors
-    trips = {RING: 2 * (n - 1) / n, SERVER: n - 1.0, TREE: math.log2(n)}[communication]
+    trips = {PIECES: 2 * (n - 1) / n, SERVER: n - 1.0, TREE: math.log2(n)}[communication]
     rounds = math.log2(n) if communication == TREE else n - 1.0
     tasks = size.waves if size.partitions is not None else 0
     return {

@@ -5,8 +5,6 @@ Who connects shows that it knows the token before anything else is read; nothing
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import socket
 import struct
 import threading
@@ -18,11 +16,11 @@ from dataclasses import astuple, dataclass
 import torch
 from torch import Tensor
 
+from models.ranks.greeting import SIZE, greeted, greeting
 from models.ranks.meeting import PeerError, first_line
 from models.ranks.parameter_server import Refused, Shard, Taken
 from models.ranks.telling import CONNECT_SECONDS, TOKEN_SECONDS
 
-GREETING = struct.Struct("<32sq")  # digest of the token, rank
 REQUEST = struct.Struct("<cqqq")  # what, step or epoch, rows, rows of the batch
 ANSWER = struct.Struct("<cqqdddq")  # what, then Taken's, then bytes that follow
 STEP, LOOK, LEAVE = b"s", b"l", b"e"
@@ -45,7 +43,7 @@ class ShardServer:
     def __init__(self, listener: socket.socket, shard: Shard, *, token: str, stall_seconds: float) -> None:
         self._listener = listener
         self._shard = shard
-        self._digest = digest(token)
+        self._token = token
         self._stall_seconds = stall_seconds
         self._peers: list[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True, name="shard").start()
@@ -71,10 +69,10 @@ class ShardServer:
         with peer, suppress(OSError):
             peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             peer.settimeout(TOKEN_SECONDS)
-            greeting = bytearray(GREETING.size)
-            _receive(peer, memoryview(greeting))
-            shown, rank = GREETING.unpack(greeting)
-            if not hmac.compare_digest(shown, self._digest) or not self._shard.greet(rank):
+            shown = bytearray(SIZE)
+            _receive(peer, memoryview(shown))
+            rank = greeted(shown, self._token)
+            if rank is None or not self._shard.greet(rank):
                 return  # a stranger
             try:
                 self._answer(peer, rank)
@@ -135,7 +133,7 @@ class Shards:
                 peer = socket.create_connection((at.host, at.port), timeout=CONNECT_SECONDS)
                 peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 peer.settimeout(stall_seconds)
-                peer.sendall(GREETING.pack(digest(token), rank))
+                peer.sendall(greeting(token, rank))
             except OSError as error:
                 self.close()
                 raise PeerError(
@@ -201,10 +199,6 @@ class Shards:
             f"executor on {self._node} lost a shard of the weights on {self._addresses[shard].node}, or waited for it "
             f"longer than {self._stall_seconds:g} s (yarnstick.spark.stall_seconds): {first_line(error)}"
         )
-
-
-def digest(token: str) -> bytes:
-    return hashlib.sha256(token.encode()).digest()
 
 
 def as_bytes(tensor: Tensor) -> memoryview:

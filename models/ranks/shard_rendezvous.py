@@ -32,7 +32,7 @@ def meet(meeting: Meeting, errand: Errand, learner: Learner, ends: ExitStack) ->
         )
         for number in range(place.rank, len(parts), place.size)
     ]
-    for shard, listener in zip(shards, meeting.listeners(), strict=True):
+    for shard, listener in zip(shards, meeting.listeners(), strict=False):
         server = ShardServer(listener, shard, token=errand.address.token, stall_seconds=errand.stall_seconds)
         ends.callback(server.close)
     holders = [every[number % place.size] for number in range(len(parts))]

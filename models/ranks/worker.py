@@ -30,8 +30,9 @@ class Errand:
     resident_mib: float  # for rows that are kept in memory
 
     def listeners(self, place: Place) -> int:
-        """On how many ports a rank listens: shard k is in rank k modulo ranks; in step, rank 0 is where all meet."""
-        return len(range(place.rank, self.spec.resources.shards or 1, place.size))
+        """On how many ports a rank listens: shard k is in rank k modulo ranks; in step, ranks call each other."""
+        shards = self.spec.resources.shards
+        return 1 if shards is None else len(range(place.rank, shards, place.size))
 
     def encode(self) -> bytes:
         return msgspec.json.encode(self, enc_hook=str)
@@ -129,7 +130,13 @@ def train_in_step(meeting: Meeting, errand: Errand) -> Iterator[Told]:
     torch.set_num_threads(errand.spec.resources.cores or 1)
     own = device(errand.spec.resources, meeting.place.rank)
     compresses = errand.spec.hyperparameters.compression == "bfloat16"
-    group = Group(meeting, device=own, stall_seconds=errand.stall_seconds, compresses=compresses)
+    group = Group(
+        meeting,
+        token=errand.address.token,
+        device=own,
+        stall_seconds=errand.stall_seconds,
+        compresses=compresses,
+    )
     try:
         yield from Rank(group, errand, own).epochs()
     finally:

@@ -57,7 +57,7 @@ def test_all_of_what_leads_to_a_cluster_is_known() -> None:
     told = (TOP / "cluster" / "templates" / "env").read_text(encoding="utf-8")
     names = {line.split()[1].partition("=")[0] for line in told.splitlines() if line.startswith("export ")}
     # A Java, the mark itself, and what keeps servers on loopback, lead nowhere.
-    assert names == {*LEADS_THERE, "JAVA_HOME", "YARNSTICK_CLUSTER", "SPARK_LOCAL_IP", "GLOO_SOCKET_IFNAME"}
+    assert names == {*LEADS_THERE, "JAVA_HOME", "YARNSTICK_CLUSTER", "SPARK_LOCAL_IP"}
 
 
 def test_daemons_of_a_cluster_are_no_load(monkeypatch: pytest.MonkeyPatch) -> None:

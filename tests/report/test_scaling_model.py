@@ -15,7 +15,7 @@ from scipy.optimize import nnls
 from report.scaling_model import (
     DIRECT,
     DISTINCT,
-    RING,
+    PIECES,
     SERVER,
     TREE,
     Measured,
@@ -79,16 +79,16 @@ def test_the_terms_by_hand() -> None:
         "waves": 4 * 2,
         "gradients": 4 * weights * 2,
     }
-    ring = features(replace(size, partitions=None), communication=RING, speeds=Speeds())
-    assert (ring["bytes"], ring["rounds"], ring["waves"]) == (4 * weights * 2 * 3 / 4, 4 * 3, 0)
-    assert ring["arithmetic"] == pytest.approx(1000 * 3300 / 8)
+    pieces = features(replace(size, partitions=None), communication=PIECES, speeds=Speeds())
+    assert (pieces["bytes"], pieces["rounds"], pieces["waves"]) == (4 * weights * 2 * 3 / 4, 4 * 3, 0)
+    assert pieces["arithmetic"] == pytest.approx(1000 * 3300 / 8)
     server = features(replace(size, partitions=None), communication=SERVER, speeds=Speeds())
     assert server["bytes"] == 4 * weights * 3
     alone = features(Size(rows=1000, layers=(20, 30, 5), threads=8), communication=None, speeds=Speeds())
     assert {alone[name] for name in ("bytes", "rounds", "waves", "gradients")} == {0.0}
 
 
-@pytest.mark.parametrize("communication", [RING, TREE, SERVER, None])
+@pytest.mark.parametrize("communication", [PIECES, TREE, SERVER, None])
 def test_known_constants_come_out(communication: str | None) -> None:
     model = fitted(points(communication), communication)
     for name, value in CONSTANTS.items():
@@ -191,14 +191,14 @@ def test_the_exchange_is_fitted_to_its_own_probe_first() -> None:
 
 def test_a_rank_alone_needs_no_probe_and_a_probe_too_few_is_none() -> None:
     found = []
-    for point in points(RING, {"arithmetic": 2e-11, "bytes": 4e-9}):
+    for point in points(PIECES, {"arithmetic": 2e-11, "bytes": 4e-9}):
         alone = point.size.executors == 1
-        found.append(replace(point, exchange_seconds=None if alone else took(point.size, RING, {"bytes": 4e-9})))
-    model = fitted(found, RING)
+        found.append(replace(point, exchange_seconds=None if alone else took(point.size, PIECES, {"bytes": 4e-9})))
+    model = fitted(found, PIECES)
     assert model.coefficients["exchange"] == pytest.approx(1.0)
     together = next(number for number, point in enumerate(found) if point.size.executors == 2)
     found[together] = replace(found[together], exchange_seconds=None)
-    assert not fitted(found, RING).exchange
+    assert not fitted(found, PIECES).exchange
 
 
 def test_who_has_executors_communicates() -> None:
@@ -206,13 +206,13 @@ def test_who_has_executors_communicates() -> None:
     on_executors = [Point(size=Size(rows=1, layers=(), executors=2, cores=1), seconds=1.0)]
     assert communication_of("torch-cpu", on_threads) is None
     assert communication_of("mllib", on_executors) == TREE
-    assert communication_of("torch-spark", on_executors) == RING
+    assert communication_of("torch-spark", on_executors) == PIECES
     assert communication_of("torch-spark-async", on_executors) == SERVER
 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    communication=st.sampled_from([RING, TREE, SERVER, None]),
+    communication=st.sampled_from([PIECES, TREE, SERVER, None]),
     measured=st.lists(st.floats(1e-3, 1e3), min_size=45, max_size=45),
     rows=st.integers(1, 10**8),
     more=st.integers(0, 10**8),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,8 +45,9 @@ class Stage:
 
 def group(stage: Any) -> Group:
     """As the rank makes it whose task that is."""
-    meeting = Meeting(stage, Place.of(stage), listeners=0)
-    return Group(meeting, device=torch.device("cpu"), stall_seconds=1.0)
+    meeting = Meeting(stage, Place.of(stage), listeners=1)
+    with closing(meeting):
+        return Group(meeting, token="a" * 64, device=torch.device("cpu"), stall_seconds=1.0)
 
 
 def place(*addresses: str, partition: int = 0) -> Place:

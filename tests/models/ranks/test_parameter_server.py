@@ -25,9 +25,10 @@ from hypothesis import strategies as st
 
 from models.dataset import Dataset
 from models.platforms.torch_cpu import TorchCpu
+from models.ranks.greeting import greeting
 from models.ranks.meeting import PeerError
 from models.ranks.parameter_server import FIRST_STEP, Refused, Shard, Taken, pieces
-from models.ranks.shard_connection import GREETING, REQUEST, STEP, ShardAddress, Shards, ShardServer, as_bytes, digest
+from models.ranks.shard_connection import REQUEST, STEP, ShardAddress, Shards, ShardServer, as_bytes
 from models.spec import Hyperparameters, Resources, TrialSpec
 from store.errors import TrialError
 from tests.models import made, reference
@@ -361,11 +362,11 @@ def test_a_rank_that_took_leave_is_not_missed(threads: ThreadPoolExecutor) -> No
     [
         b"",
         b"GET / HTTP/1.1\r\n\r\n",
-        GREETING.pack(digest("b" * 64), 1),  # another token
-        digest(TOKEN),  # half a greeting
-        GREETING.pack(digest(TOKEN), 0),  # a rank that is there
-        GREETING.pack(digest(TOKEN), 2),
-        GREETING.pack(digest(TOKEN), -1),
+        greeting("b" * 64, 1),  # another token
+        greeting(TOKEN, 1)[:32],  # half a greeting
+        greeting(TOKEN, 0),  # a rank that is there
+        greeting(TOKEN, 2),
+        greeting(TOKEN, -1),
     ],
 )
 def test_a_stranger_gets_no_answer_and_changes_nothing(threads: ThreadPoolExecutor, said: bytes) -> None:
@@ -385,7 +386,7 @@ def test_who_does_not_know_the_token_is_no_rank(threads: ThreadPoolExecutor) -> 
         served = Served(ends, shards=1)
         gradient = REQUEST.pack(STEP, FIRST_STEP, 2, 4) + as_bytes(torch.ones_like(WEIGHTS)).tobytes()
         for rank in (0, 1):
-            assert heard(served, GREETING.pack(digest("b" * 64), rank) + gradient) == b""
+            assert heard(served, greeting("b" * 64, rank) + gradient) == b""
         ranks = [served.rank(0), served.rank(1)]
         for each in [threads.submit(stepped, rank, FIRST_STEP, 1.0) for rank in ranks]:
             each.result(10)

@@ -40,7 +40,7 @@ ALONE = Resources(executors=1, cores=1, memory_mib=1024, deploy_mode="client")
 ENDLESS = 1_000_000
 STALL_SECONDS = 3.0
 ENDS_SECONDS = RENDEZVOUS_SECONDS + LOSS_SECONDS + 60.0  # the deadlines, and a slow machine's training before them
-# What a port scanner, a browser, another gloo and a broken client might send.
+# What a port scanner, a browser and a broken client might send.
 GARBAGE = (
     b"GET / HTTP/1.1\r\n\r\n",
     b"\x00" * 64,
@@ -227,7 +227,7 @@ def test_strangers_on_every_port_change_no_number(folder: Path, data: Dataset) -
         assert time.monotonic() - began < ENDS_SECONDS
     losses = [epoch.loss for epoch in epochs]
     assert losses == pytest.approx(reference.losses(trial, data)[: len(losses)], rel=1e-5)
-    assert len(strangers.ports) >= 4, "the driver's, the rendezvous and two of gloo"
+    assert len(strangers.ports) >= 3, "the driver's, and one of each rank"
     assert_right(trainer, data)
 
 
