@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -47,6 +48,7 @@ def _rows(folder: Path, gigabytes: float) -> Iterator[dict[str, Any]]:
         with quiet("memory"):
             for name, size in (("held", HELD_GB), ("streamed", gigabytes)):
                 data = _packed(folder / name, int(size * 1e9) // COLUMNS)
+                os.sync()  # else the system writes gigabytes while they are read
                 epochs = list(platform.train(_spec(name), data))[1:]
                 seconds[name] = statistics.median(epoch.seconds for epoch in epochs) / data.train_rows
                 peaks[name] = max(epoch.peak_memory_mib or 0.0 for epoch in epochs)
