@@ -11,6 +11,7 @@ import select
 import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import torch
 from torch import Tensor
@@ -67,9 +68,13 @@ class Mesh:
         return every
 
     def close(self) -> None:
+        """A sum that is still on its way, and waits, is woken by a shutdown only."""
+        for each in self._peers:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        self._aside.shutdown()
         for each in self._peers:
             each.close()
-        self._aside.shutdown(wait=False)
 
     def _received(self, count: int, dtype: torch.dtype) -> list[Tensor]:
         """Room for so many numbers of each other rank. It is kept: new memory has to be found page by page."""
