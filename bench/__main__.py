@@ -1,8 +1,8 @@
 """`make bench`: ratios of one run, as a table and in build/bench.json.
 
 Exit code 1 when one is over its bound, 3 on a loaded machine. `python -m bench NAME...` runs some of them: training,
-executors, unequal, data, report, replay, memory, quick, and cluster where one is in the environment; network, floor,
-idle-cluster and memory-20 by their names only.
+executors, unequal, data, report, replay, answers, memory, quick, and cluster where one is in the environment; network,
+floor, idle-cluster and memory-20 by their names only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,20 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from bench import data, executors, idle_cluster, memory, network, on_cluster, quick, replay, report, training, unequal
+from bench import (
+    answers,
+    data,
+    executors,
+    idle_cluster,
+    memory,
+    network,
+    on_cluster,
+    quick,
+    replay,
+    report,
+    training,
+    unequal,
+)
 from bench.beside_cluster import has_cluster, without_it
 from bench.load import LoadedError, Part, check_quiet, watched
 from models.probes import OtherLoad
@@ -37,6 +50,7 @@ PARTS: dict[str, Part] = {
     "data": watched(data.rows, "data"),
     "report": watched(lambda folder: report.ratios(), "report"),
     "replay": watched(replay.rows, "replay"),
+    "answers": watched(answers.rows, "answers"),
     "memory": memory.of(6),
     "quick": quick.rows,
 }

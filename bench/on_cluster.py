@@ -19,6 +19,7 @@ from typing import Any
 
 import polars as pl
 
+from bench import answers
 from bench.executors import (
     EXECUTORS,
     FLOOR_BOUND,
@@ -118,6 +119,7 @@ def rows(folder: Path) -> Iterator[dict[str, Any]]:
     opened.remove("")
     try:
         yield from _hdfs(folder, store)
+        yield answers.history(f"{store}/history", "HDFS")
         yield from _session(folder, store)
         yield from _chain(store)
         yield from _trained(store)

@@ -38,7 +38,7 @@ def note(store: Store, run: RunFile, records: pa.Table) -> None:
 
 
 def add(store: Store, entry: RunEntry) -> None:
-    _write(store, [entry])
+    put(store, [entry])
     files = _files(store)
     if len(files) > MOST_FILES:
         with suppress(StoreError):  # another one is at it too
@@ -85,14 +85,14 @@ def _read(store: Store, files: Sequence[str]) -> list[RunEntry]:
     return list(found.values())
 
 
-def _write(store: Store, found: Iterable[RunEntry]) -> None:
+def put(store: Store, found: Iterable[RunEntry]) -> None:
     lines = msgspec.json.Encoder().encode_lines(list(found))
     store.write(f"{INDEX}/{uuid.uuid4().hex}{ENDING}", gzip.compress(lines, 6, mtime=0))
 
 
 def _put_together(store: Store, found: Iterable[RunEntry], files: Sequence[str]) -> None:
     """One file instead of these, which are removed only after it is there."""
-    _write(store, found)
+    put(store, found)
     for path in files:
         store.remove(path)
 

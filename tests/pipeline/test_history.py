@@ -115,7 +115,7 @@ def many(root: Path, count: int) -> None:
     found = made_entries([1.0] * count)
     for each in found:
         (root / "runs" / each.run_id).mkdir(parents=True)
-    history_index._write(LocalStore(root), found)
+    history_index.put(LocalStore(root), found)
 
 
 def test_a_report_is_noted_as_it_is_published(finished: Finished) -> None:
@@ -168,9 +168,9 @@ def test_writers_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     many(tmp_path, 3)
     store = LocalStore(tmp_path)
     first, second, third = history_index._known(store)[0].values()
-    history_index._write(store, [replace(second, attempts=50)])
+    history_index.put(store, [replace(second, attempts=50)])
     known, files = history_index._known(store)
-    history_index._write(store, [replace(third, attempts=60)])  # reported while the first is at it
+    history_index.put(store, [replace(third, attempts=60)])  # reported while the first is at it
     also, more = history_index._known(store)
     history_index._put_together(store, also.values(), more)
     history_index._put_together(store, known.values(), files)  # from what it read before
