@@ -345,11 +345,12 @@ def _screen(
     from report import factors, paying, sentences, spent, timeline, words
 
     slowest = max((each.best["rank_by"] for each in comparison.standings), default=1.0)
+    of = run.rows_of.get(comparison.work["dataset"])
     return {
         "comparison": comparison,
         "subject": words.work(comparison.work),
-        "heading": words.heading(comparison.work),
-        "share": words.rows(comparison.work, of=run.rows_of.get(comparison.work["dataset"])),
+        "heading": words.heading(comparison.work, of=of),
+        "share": words.rows(comparison.work, of=of),
         "period": words.period(comparison.work, by_pass=comparison.by_pass),
         "said": _said(comparison, run),
         "answer": _answer(comparison, run),
@@ -362,6 +363,7 @@ def _screen(
             }
             for each in comparison.standings
         ],
+        "repeated": any(row["ci_low"] is not None for row in comparison.ran),
         "tests": sentences.tests_said(comparison),
         "not_run": sentences.grouped_by_status(comparison),
         "went": _went(comparison, run, baseline),

@@ -128,10 +128,11 @@ def work(row: Mapping[str, Any]) -> str:
     return f"{row['dataset']} with {row['network']}"
 
 
-def heading(row: Mapping[str, Any]) -> str:
-    """Of a comparison; whole trainings of other lengths are other ones."""
-    of = f", {period(row)}" if row["unit"] == "training" else ""
-    return f"{work(row)}, {solver(row)}{of}"
+def heading(row: Mapping[str, Any], *, of: int | None) -> str:
+    """Of a comparison: with other rows, or whole trainings of other lengths, it is another one."""
+    length = period(row) if row["unit"] == "training" else ""
+    share = rows(row, of=of) if row["rows"] != of and (row["data_fraction"] or 1) < 1 else ""
+    return ", ".join(text for text in (work(row), solver(row), share, length) if text)
 
 
 def solver(row: Mapping[str, Any]) -> str:

@@ -267,6 +267,23 @@ def test_every_run_has_a_page(browser: Browser, tmp_path: Path, case: str) -> No
     assert not re.search(r"\b(None|nan|NaN|inf|undefined|null)\b(?! noisy)", text)
 
 
+def test_comparisons_of_other_rows_have_other_headings() -> None:
+    made = [torch(1, 1.0), mllib(1, 1, 3.0)]
+    some = [replace(each, data_fraction=0.5, rows=30_000) for each in made]
+    page = files(outcomes([*(replace(each, data_fraction=1.0, rows=60_000) for each in made), *some]))["report.html"]
+    headings = re.findall(r"<h3[^>]*>(.*?)</h3>", page.decode())
+    told = [each for each in headings if each.startswith("mnist")]
+    assert {"mnist with mlp:784-1024-10, full-batch gradient descent"} < set(told)
+    assert {each.partition("descent")[2] for each in told} == {"", ", 30,000 of 60,000 rows"}
+
+
+@pytest.mark.parametrize("trials", [1, 3])
+def test_an_interval_is_spoken_of_where_there_is_one(trials: int) -> None:
+    page = files(outcomes(trials=trials))["report.html"].decode()
+    assert ("with its 95 % interval</caption>" in page) == (trials > 1)
+    assert ("The bar is the 95 % interval" in page) == (trials > 1)
+
+
 def test_whole_trainings_have_a_page() -> None:
     found = [with_records(each, unit="training", epoch=None, warmup=False) for each in outcomes(epochs=1)]
     assert "a training of 1 epoch" in files(found)["report.html"].decode()
