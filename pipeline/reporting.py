@@ -9,6 +9,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from models.outcome import LOG, Outcome
 from models.target import Target
 from pipeline.brought import brought
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 REPORT = "report"
 MOST_NAMED = 5  # runs, in one sentence
 MERGED_FILES = ("epochs.parquet", "epochs.csv", "comparison.csv", "comparison.md")
+JUDGES = ("yarnstick.baseline.", "yarnstick.price.", "yarnstick.target.")
 MARKERS = (MERGED.rpartition("/")[2], PUBLISHED.rpartition("/")[2])
 
 
@@ -51,7 +54,18 @@ def again(settings: Settings, run_id: str) -> list[str]:
     trials = Trials(store, f"runs/{run_id}/trials", invocation="", noisy_repeats=0)
     publish_merged(store, run, trials.outcomes())
     publish_report(store, run, trials.outcomes())
-    return summary(store, run)
+    return [*summary(store, run), *_judged_otherwise(settings, run)]
+
+
+def _judged_otherwise(settings: Settings, run: RunFile) -> list[str]:
+    """Where baseline, targets or prices of now are others: the same records have the same report, whoever asks."""
+    from report.words import listed
+
+    now = msgspec.to_builtins(settings.fingerprint())
+    others = [name for name in now if name.startswith(JUDGES) and now[name] != run.settings.get(name, now[name])]
+    if not others:
+        return []
+    return [f"This report judges as run {run.run_id} was begun; for new runs there is another {listed(others)}."]
 
 
 def raise_if_failed(run: Experiment) -> None:

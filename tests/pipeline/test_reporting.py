@@ -42,6 +42,14 @@ def run_file(settings: dict[str, Any]) -> RunFile:
     )  # fmt: skip
 
 
+def test_a_report_made_again_says_that_prices_of_now_are_not_taken(copied: Place) -> None:
+    same, other = (copied.run("report", "--run-id", "R", *more) for more in ((), ("--set", "price.core_hour=0.05")))
+    assert "judges as run R" not in same.stdout
+    said = "This report judges as run R was begun; for new runs there is another yarnstick.price.core_hour."
+    assert other.stdout.splitlines()[:-1] == same.stdout.splitlines()
+    assert other.stdout.splitlines()[-1] == said
+
+
 def test_the_markers_cover_every_trial(finished: Finished) -> None:
     report = finished.place.report("R")
     for name in ("merged.json", "published.json"):
