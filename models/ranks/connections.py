@@ -35,7 +35,8 @@ def _callers(listener: socket.socket, nodes: Mapping[int, str], *, token: str, d
     with ExitStack() as ends, selectors.DefaultSelector() as waiting:
         waiting.register(listener, selectors.EVENT_READ)
         while missing := nodes.keys() - came:
-            ready = waiting.select(max(0.0, deadline - time.monotonic()))
+            left = deadline - time.monotonic()  # strangers who keep coming do not put it off
+            ready = waiting.select(left) if left > 0 else []
             if not ready:
                 raise TimeoutError(f"nothing came from {', '.join(sorted({nodes[rank] for rank in missing}))}")
             for key, _ in ready:
