@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from models.products import Own, Products, fastest
 from models.spec import Network
 
 BLOCKS = 8
@@ -19,6 +20,8 @@ Forward = Callable[[list[Tensor], Tensor], Tensor]  # weights and values to what
 
 
 class Gradient(Protocol):
+    library: str  # that multiplies matrices
+
     def add(
         self, weights: list[Tensor], values: Tensor, labels: Tensor, *, sums: list[Tensor], done: Done | None = None
     ) -> Tensor:
@@ -31,10 +34,12 @@ class Gradient(Protocol):
         ...
 
 
-def gradient(name: str | None, *, network: Network, forward: Forward) -> Gradient:
-    """By its name in luigi.cfg."""
+def gradient(
+    name: str | None, *, network: Network, forward: Forward, dtype: torch.dtype, device: torch.device
+) -> Gradient:
+    """By its name in luigi.cfg; of values of this kind, in this place."""
     if name == "manual":
-        return Manual(network.layer_activations)
+        return Manual(network.layer_activations, fastest(dtype, device))
     return Autograd(forward, compiled=name == "compile")
 
 
@@ -48,6 +53,7 @@ class Autograd:
         # The sizes of a chunk are fixed, those of the last one may differ: two programs, no general one.
         self._loss = torch.compile(self._summed_loss, dynamic=False) if compiled else self._summed_loss
         self._forward = forward
+        self.library = Own().library
 
     def add(
         self, weights: list[Tensor], values: Tensor, labels: Tensor, *, sums: list[Tensor], done: Done | None = None
@@ -82,11 +88,13 @@ class Manual:
     The derivative by the inputs is not needed, and so not found: that saves a third of the first layer.
     """
 
-    def __init__(self, activations: tuple[str | None, ...]) -> None:
+    def __init__(self, activations: tuple[str | None, ...], products: Products) -> None:
         self._activations = activations
+        self._products = products
+        self.library = products.library
         self._rows = 0
         self._room = _Rows()
-        self._products: list[Tensor] = []
+        self._outer: list[Tensor] = []  # room for a product of the form of each layer's matrix
 
     def add(
         self, weights: list[Tensor], values: Tensor, labels: Tensor, *, sums: list[Tensor], done: Done | None = None
@@ -102,7 +110,7 @@ class Manual:
         inputs = values
         for layer, activation in enumerate(self._activations):
             matrix, bias = weights[2 * layer : 2 * layer + 2]
-            inputs = torch.addmm(bias, inputs, matrix.t(), out=room.outputs[layer])
+            inputs = room.outputs[layer] = self._products.affine(inputs, matrix, bias, out=room.outputs[layer])
             if activation is not None:
                 ACTIVATE[activation](inputs)
 
@@ -127,22 +135,17 @@ class Manual:
             inputs = room.outputs[layer - 1] if layer else values
             sums[2 * layer + 1] += delta.sum(0)
             if layer or done is None:
-                self._add_product(sums[2 * layer], delta, inputs, self._products[layer])
+                self._products.add_outer(sums[2 * layer], delta, inputs, room=self._outer[layer])
             else:
                 for block in blocks(len(sums[0])):
-                    self._add_product(sums[0][block], delta[:, block], inputs, self._products[0][block])
+                    self._products.add_outer(sums[0][block], delta[:, block], inputs, room=self._outer[0][block])
                     done(block)
             if layer:
-                before = torch.mm(delta, weights[2 * layer], out=room.deltas[layer - 1])
+                before = self._products.times(delta, weights[2 * layer], out=room.deltas[layer - 1])
+                room.deltas[layer - 1] = before
                 activation = self._activations[layer - 1]
                 if activation is not None:
                     DERIVE[activation](before, inputs)
-
-    def _add_product(self, total: Tensor, delta: Tensor, inputs: Tensor, product: Tensor) -> None:
-        if total.dtype == delta.dtype:
-            total.addmm_(delta.t(), inputs)
-        else:
-            total += torch.mm(delta.t(), inputs, out=product)
 
     def _made(self, weights: list[Tensor], rows: int) -> _Rows:
         """Room for the most rows there ever were serves fewer too."""
@@ -154,7 +157,7 @@ class Manual:
                 outputs=[new(rows, size) for size in sizes],
                 deltas=[new(rows, size) for size in sizes],
             )
-            self._products = [torch.empty_like(matrix) for matrix in weights[::2]]
+            self._outer = [torch.empty_like(matrix) for matrix in weights[::2]]
         return _Rows(
             outputs=[each[:rows] for each in self._room.outputs],
             deltas=[each[:rows] for each in self._room.deltas],

@@ -10,10 +10,11 @@ import platform
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -202,27 +203,60 @@ def measure_peaks(keys: Iterable[PeakKey], *, seconds: float) -> list[Peak]:
     return found
 
 
-def product_flops(dtype: torch.dtype, *, threads: int, repeats: int = 8, seconds: float | None = None) -> float:
-    """The best speed of a 2048 x 2048 matrix product, in FLOP/s; `seconds` are to be spent instead of `repeats`."""
+def product_flops(
+    dtype: torch.dtype,
+    *,
+    threads: int,
+    repeats: int = 8,
+    seconds: float | None = None,
+    own: bool = False,
+) -> float:
+    """The best speed of a 2048 x 2048 matrix product, in FLOP/s; `seconds` are to be spent instead of `repeats`.
+
+    By whatever library is here and is fastest, or by torch's `own`, which autograd calls.
+    """
     import torch
+    from threadpoolctl import threadpool_limits
 
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        small = torch.rand(WARM_SIZE, WARM_SIZE).to(dtype)
-        torch.mm(small, small)  # starts the threads
-        left = torch.rand(PRODUCT_SIZE, PRODUCT_SIZE).to(dtype)
-        right = torch.rand(PRODUCT_SIZE, PRODUCT_SIZE).to(dtype)
-        out = torch.empty(PRODUCT_SIZE, PRODUCT_SIZE, dtype=dtype)
-        best, done, start = float("inf"), 0, time.perf_counter()
-        while done < repeats if seconds is None else not done or time.perf_counter() - start < seconds:
-            began = time.perf_counter()
-            torch.mm(left, right, out=out)
-            best = min(best, time.perf_counter() - began)
-            done += 1
+        with threadpool_limits(threads, user_api="blas"):
+            for warm_up in _products(dtype, WARM_SIZE, own=own):
+                warm_up()  # starts the threads
+            start = time.perf_counter()
+            every = _products(dtype, PRODUCT_SIZE, own=own)
+            took = [min(found) for found in zip(*([_timed(each) for each in every] for _ in range(2)), strict=True)]
+            best, done = min(took), 2
+            fastest = every[took.index(best)]
+            while done < repeats if seconds is None else time.perf_counter() - start < seconds:
+                best = min(best, _timed(fastest))
+                done += 1
     finally:
         torch.set_num_threads(before)
     return 2 * PRODUCT_SIZE**3 / best
+
+
+def _products(dtype: torch.dtype, size: int, *, own: bool) -> list[Callable[[], object]]:
+    """One and the same product by each library, torch's own first."""
+    import numpy as np
+    import torch
+
+    from models.products import candidates
+
+    left, right, out = (torch.rand(size, size).to(dtype) for _ in range(3))
+    found: list[Callable[[], object]] = [partial(each.times, left, right, out=out) for each in candidates(dtype)]
+    if own:
+        return found[:1]
+    if dtype in (torch.float32, torch.float64):  # numpy's library need not be torch's
+        found.append(partial(np.matmul, left.numpy(), right.numpy(), out=out.numpy()))
+    return found
+
+
+def _timed(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
 
 
 if __name__ == "__main__":

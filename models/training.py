@@ -88,7 +88,10 @@ class Training:
     ) -> None:
         self.parameters = parameters
         self._forward = forward
-        self._gradients = gradient(hyperparameters.gradient, network=network, forward=forward)
+        self._gradients = gradient(
+            hyperparameters.gradient, network=network, forward=forward, dtype=rows.dtype, device=parameters[0].device
+        )
+        self.library = self._gradients.library
         self._rows = rows
         self._share = share or Share(0, len(rows), len(rows))
         self._together = together or Alone()

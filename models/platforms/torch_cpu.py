@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from models.rows import Values
+    from models.training import Training
 
     Packed = tuple[NDArray[np.generic], NDArray[np.int64]]
 
@@ -87,7 +88,7 @@ class TorchCpu:
                 bytes_read=data.train_bytes,
                 granted_cores=torch.get_num_threads(),
                 parameters=sum(each.numel() for each in parameters),
-                blas=self._blas(),
+                blas=self._blas(training),
             )
 
     def close(self) -> None:
@@ -112,8 +113,7 @@ class TorchCpu:
         device = torch.device(spec.resources.device)
         return Values(values.to(device, getattr(torch, precision)), torch.from_numpy(labels).to(device))
 
-    def _blas(self) -> str:
+    def _blas(self, training: Training) -> str:
         import torch
 
-        name = "mkl" if torch.backends.mkl.is_available() else "openblas"
-        return f"{name} {torch.backends.cpu.get_cpu_capability()}"
+        return f"{training.library} {torch.backends.cpu.get_cpu_capability()}"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from models.dataset import Dataset
 from models.platforms.torch_cpu import TorchCpu
 from models.protocol import Epoch
 from models.spec import TrialSpec
 from store.errors import TrialError
+
+if TYPE_CHECKING:
+    from models.training import Training
 
 
 class TorchCuda(TorchCpu):
@@ -34,7 +37,7 @@ class TorchCuda(TorchCpu):
                 f"{batch or 'full'}; lower the profile's fractions or batch_sizes"
             ) from None
 
-    def _blas(self) -> str:
+    def _blas(self, training: Training) -> str:
         import torch
 
         return f"cublas {torch.version.cuda} {torch.cuda.get_device_name()}"

@@ -30,7 +30,14 @@ class Learner:
         self.weights = torch.cat([each.detach().flatten() for each in parameters])
         self.gradient = torch.zeros_like(self.weights)  # summed over the rows of a batch
         self._shapes = [each.shape for each in parameters]
-        self._gradients = gradient(spec.hyperparameters.gradient, network=spec.network, forward=self._forward)
+        self._gradients = gradient(
+            spec.hyperparameters.gradient,
+            network=spec.network,
+            forward=self._forward,
+            dtype=getattr(torch, spec.hyperparameters.precision),
+            device=self.weights.device,
+        )
+        self.library = self._gradients.library
         self._parts = self._split(self.gradient)
         self._batch_size = spec.hyperparameters.batch_size
         self._shuffle = torch.Generator().manual_seed(spec.seed)

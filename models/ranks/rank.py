@@ -104,7 +104,6 @@ class Rank:
         return any(one > WORTH_HIDING * other for one, other in self._group.gather([exchange, gradient]))
 
     def _ready(self, exchange: float | None) -> Told:
-        library = "mkl" if torch.backends.mkl.is_available() else "openblas"
         return Told(
             kind="ready",
             rank=self._group.rank,
@@ -113,7 +112,7 @@ class Rank:
             threads=torch.get_num_threads(),
             parameters=sum(each.numel() for each in self._training.parameters),
             exchange_seconds=exchange,
-            blas=f"{library} {torch.backends.cpu.get_cpu_capability()}",
+            blas=f"{self._training.library} {torch.backends.cpu.get_cpu_capability()}",
             versions={"python": sys.version.partition(" ")[0], "torch": str(torch.__version__)},
         )
 

@@ -88,7 +88,6 @@ class RankAhead:
             began = time.perf_counter()
             self._shards.step(step, self._learner.gradient, rows=0, of=1)
             took.append(time.perf_counter() - began)
-        library = "mkl" if torch.backends.mkl.is_available() else "openblas"
         return Told(
             kind="ready",
             rank=self._place.rank,
@@ -97,7 +96,7 @@ class RankAhead:
             threads=torch.get_num_threads(),
             parameters=len(self._learner.weights),
             exchange_seconds=statistics.median(took) if self._place.size > 1 else None,
-            blas=f"{library} {torch.backends.cpu.get_cpu_capability()}",
+            blas=f"{self._learner.library} {torch.backends.cpu.get_cpu_capability()}",
             versions={"python": sys.version.partition(" ")[0], "torch": str(torch.__version__)},
         )
 

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.gradient_check import unavailable
-from models.gradients import gradient
+from models.gradients import Gradient, Manual, gradient
 from models.networks import initial_weights, logits, to_torch
+from models.products import OneDnn, has_one_dnn
 from models.rows import CHUNK_ROWS, Values
 from models.spec import ACTIVATIONS, Hyperparameters, Network
 from models.training import Training
@@ -18,7 +19,7 @@ OWN = Network(sizes=(5, 3), source="nets:make")
 
 
 def found(
-    name: str, network: Network, rows: int, dtype: torch.dtype = torch.float64
+    name: str | Gradient, network: Network, rows: int, dtype: torch.dtype = torch.float64
 ) -> tuple[float, list[torch.Tensor]]:
     """Summed loss and gradient over two calls, as over two chunks of different size."""
     random = torch.Generator().manual_seed(1)
@@ -28,13 +29,23 @@ def found(
     sums = [
         torch.zeros_like(each, dtype=torch.float64 if dtype == torch.float64 else torch.float32) for each in weights
     ]
-    way = gradient(name, network=network, forward=lambda w, x: logits(w, x, network.layer_activations))
+    way = _by_name(name, network, dtype) if isinstance(name, str) else name
     split = max(1, rows // 3)
     loss = sum(
         float(way.add(weights, some, known, sums=sums))
         for some, known in zip(values.split(split), labels.split(split), strict=True)
     )
     return loss, [each.detach() for each in sums]
+
+
+def _by_name(name: str, network: Network, dtype: torch.dtype) -> Gradient:
+    return gradient(
+        name,
+        network=network,
+        forward=lambda w, x: logits(w, x, network.layer_activations),
+        dtype=dtype,
+        device=torch.device("cpu"),
+    )
 
 
 networks = st.lists(st.integers(1, 7), min_size=0, max_size=3).flatmap(
@@ -52,6 +63,17 @@ def test_by_hand_is_autograds(network: Network, rows: int) -> None:
     assert by_hand == pytest.approx(loss, rel=1e-12)
     for one, other in zip(sums, sums_by_hand, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.skipif(not has_one_dnn(), reason="this torch comes without oneDNN's product")
+@settings(deadline=None)
+@given(networks, st.integers(1, 20))
+def test_by_one_dnns_products_it_is_autograds(network: Network, rows: int) -> None:
+    loss, sums = found("autograd", network, rows, torch.float32)
+    by_hand, sums_by_hand = found(Manual(network.layer_activations, OneDnn()), network, rows, torch.float32)
+    assert by_hand == pytest.approx(loss, rel=1e-5)
+    for one, other in zip(sums, sums_by_hand, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.skipif(bool(unavailable("compile", Network(sizes=(2, 2)))), reason="torch.compile needs a C++ compiler")
