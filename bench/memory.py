@@ -31,46 +31,59 @@ EXECUTORS = Resources(executors=2, cores=1, memory_mib=HEAP_MIB, deploy_mode="cl
 
 
 def of(gigabytes: float) -> Callable[[Path], list[dict[str, Any]]]:
-    return lambda folder: list(_rows(folder, gigabytes))
-
-
-def _rows(folder: Path, gigabytes: float) -> Iterator[dict[str, Any]]:
-    surroundings = Surroundings(
-        work=folder,
-        data_url=folder.as_uri(),
-        spark_conf={},
-        archives=folder / "eventlogs",
-        overhead_mib=OVERHEAD_MIB,
-    )
-    platform = TorchSpark(surroundings)
-    seconds, peaks = {}, {}
-    try:
+    def rows(folder: Path) -> list[dict[str, Any]]:
+        platform = TorchSpark(
+            Surroundings(
+                work=folder,
+                data_url=folder.as_uri(),
+                spark_conf={},
+                archives=folder / "eventlogs",
+                overhead_mib=OVERHEAD_MIB,
+            )
+        )
         with quiet("memory"):
-            for name, size in (("held", HELD_GB), ("streamed", gigabytes)):
-                data = _packed(folder / name, int(size * 1e9) // COLUMNS)
-                os.sync()  # else the system writes gigabytes while they are read
-                epochs = list(platform.train(_spec(name), data))[1:]
-                seconds[name] = statistics.median(epoch.seconds for epoch in epochs) / data.train_rows
-                peaks[name] = max(epoch.peak_memory_mib or 0.0 for epoch in epochs)
+            return list(measured(platform, lambda name, rows: packed(folder / name, rows), gigabytes=gigabytes))
+
+    return rows
+
+
+def measured(
+    platform: TorchSpark, made: Callable[[str, int], Dataset], *, gigabytes: float, where: str = ""
+) -> Iterator[dict[str, Any]]:
+    """Held, streamed, and held again: a machine that changes its speed changes both."""
+    seconds: dict[str, list[float]] = {"held": [], "streamed": []}
+    peak = 0.0
+    datasets = {
+        name: made(name, int(size * 1e9) // COLUMNS) for name, size in (("held", HELD_GB), ("streamed", gigabytes))
+    }
+    os.sync()  # else the system writes gigabytes while they are read
+    try:
+        for name in ("held", "streamed", "held"):
+            data = datasets[name]
+            epochs = list(platform.train(spec(name), data))[1:]
+            seconds[name] += [epoch.seconds / data.train_rows for epoch in epochs]
+            if name == "streamed":
+                peak = max(epoch.peak_memory_mib or 0.0 for epoch in epochs)
     finally:
         platform.close()
+    held, streamed = (statistics.median(seconds[name]) for name in ("held", "streamed"))
     yield {
-        "name": f"a row of {gigabytes:g} GB, streamed / one of {HELD_GB:g} GB in memory",
-        "ratio": seconds["streamed"] / seconds["held"],
+        "name": f"{where}a row of {gigabytes:g} GB, streamed / one of {HELD_GB:g} GB in memory",
+        "ratio": streamed / held,
         "bound": BOUND,
-        "unit_seconds": seconds["streamed"],
-        "against_seconds": seconds["held"],
+        "unit_seconds": streamed,
+        "against_seconds": held,
     }
     yield {
-        "name": f"a worker's memory over {gigabytes:g} GB, {peaks['streamed']:.0f} MiB / {OVERHEAD_MIB} MiB",
-        "ratio": peaks["streamed"] / OVERHEAD_MIB,
+        "name": f"{where}a worker's memory over {gigabytes:g} GB, {peak:.0f} MiB / {OVERHEAD_MIB} MiB",
+        "ratio": peak / OVERHEAD_MIB,
         "bound": 1.0,
         "unit_seconds": None,
         "against_seconds": None,
     }
 
 
-def _packed(folder: Path, rows: int) -> Dataset:
+def packed(folder: Path, rows: int) -> Dataset:
     """Random bytes, in parts as Pack makes them."""
     folder.mkdir(parents=True)
     random = np.random.default_rng(0)
@@ -109,7 +122,7 @@ def _packed(folder: Path, rows: int) -> Dataset:
     )
 
 
-def _spec(data: str) -> TrialSpec:
+def spec(data: str) -> TrialSpec:
     return TrialSpec(
         platform="torch-spark",
         dataset=data,

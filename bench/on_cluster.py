@@ -1,5 +1,5 @@
 """What the cluster of the environment costs: HDFS against curl, a Spark session's start, the whole chain on YARN,
-and torch on its executors.
+torch on its executors, and rows beyond the memory of its containers.
 
 Only where one is up: `make cluster-up`, `. build/cluster/env`, then `make bench ARGS=cluster`.
 """
@@ -19,7 +19,7 @@ from typing import Any
 
 import polars as pl
 
-from bench import answers
+from bench import answers, contained
 from bench.executors import (
     EXECUTORS,
     FLOOR_BOUND,
@@ -123,6 +123,7 @@ def rows(folder: Path) -> Iterator[dict[str, Any]]:
         yield from _session(folder, store)
         yield from _chain(store)
         yield from _trained(store)
+        yield from contained.rows(folder / "contained", f"{store}/contained")
     finally:
         opened.remove("")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import subprocess
 import sys
 import time
@@ -31,10 +33,12 @@ def _last_pass(trial: Path) -> float:
 
 def rows(folder: Path) -> list[dict[str, Any]]:
     store = folder / "quick"
-    command = [sys.executable, "-c", "from pipeline.cli import main; main()", "run", "--fresh", "--store", str(store)]
-    began = time.perf_counter()
     # The machine's state is checked around it, and repeats for noise would measure the neighbours.
-    subprocess.run([*command, "--run-id", "bench", "--set", "noisy_repeats=0"], cwd=TOP, check=True, stdout=sys.stderr)
+    given = f"--fresh --store {shlex.quote(str(store))} --run-id bench --set noisy_repeats=0"
+    # This may itself be what make was told to do, with arguments of its own.
+    surroundings = {name: value for name, value in os.environ.items() if "MAKE" not in name and name != "MFLAGS"}
+    began = time.perf_counter()
+    subprocess.run(["make", "run", f"ARGS={given}"], cwd=TOP, check=True, stdout=sys.stderr, env=surroundings)
     seconds = time.perf_counter() - began
     records = pq.read_table(store / "runs/bench/report/epochs.parquet", columns=["seconds", "other_load"])
     # Of the trials' own watch: a session's executors are killed with it, and their time is then nobody's.

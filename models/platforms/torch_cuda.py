@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 
 from models.dataset import Dataset
@@ -14,6 +16,9 @@ from store.errors import TrialError
 if TYPE_CHECKING:
     from models.training import Training
 
+NONE = "no CUDA device"
+DRIVERS = ("libcuda.so.1", "libamdhip64.so")  # of torch's two builds for GPUs
+
 
 class TorchCuda(TorchCpu):
     name: ClassVar[str] = "torch-cuda"
@@ -21,9 +26,11 @@ class TorchCuda(TorchCpu):
     fixed: ClassVar[dict[str, str]] = {"device": "cuda"}
 
     def unavailable(self, spec: TrialSpec) -> str | None:
+        if not _has_driver():
+            return NONE
         import torch
 
-        return super().unavailable(spec) if torch.cuda.is_available() else "no CUDA device"
+        return super().unavailable(spec) if torch.cuda.is_available() else NONE
 
     def train(self, spec: TrialSpec, data: Dataset) -> Iterator[Epoch]:
         import torch
@@ -41,3 +48,12 @@ class TorchCuda(TorchCpu):
         import torch
 
         return f"cublas {torch.version.cuda} {torch.cuda.get_device_name()}"
+
+
+def _has_driver() -> bool:
+    """Without one torch finds no GPU either, and takes a second to say so."""
+    for name in DRIVERS:
+        with suppress(OSError):
+            ctypes.CDLL(name)
+            return True
+    return False

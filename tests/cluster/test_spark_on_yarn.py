@@ -134,6 +134,33 @@ def test_more_than_the_queue_has_is_refused_before_anything_is_submitted(
     assert len(manager.applications()) == before
 
 
+def test_a_container_is_held_to_its_memory(place: Place, store: Store, manager: ResourceManager) -> None:
+    """FAULTS 26: Python with torch alone takes more than it was given beside the heap."""
+    done = place.run(
+        "run",
+        "--profile",
+        "tiny",
+        "--run-id",
+        "R",
+        *LONG,
+        "--set",
+        "profile.tiny.platforms=torch-spark",
+        "--set",
+        "profile.tiny.memory_mib=512",
+        "--set",
+        "spark.overhead_mib=384",
+    )
+    assert done.returncode == 1
+    [outcome] = outcomes(store).values()
+    assert outcome.outcome == "failed", outcome.reason
+    assert re.search(
+        r"executor \w+ was ended by YARN, as it took more than its container's memory: memory_mib = 512, and beside it "
+        r"384 MiB for Python, torch and the rows; try yarnstick.spark.overhead_mib = 768",
+        str(outcome.reason),
+    ), outcome.reason
+    eventually(lambda: living(manager) == [])
+
+
 def test_a_queue_that_never_has_room_fails_the_trial(place: Place, store: Store, manager: ResourceManager) -> None:
     """FAULTS 31."""
     narrow = ("--set", "hadoop.queue=narrow", "--set", "hadoop.accepted_seconds=5")
