@@ -42,13 +42,12 @@ def cost_rows(questions: Sequence[Question]) -> list[tuple[str, str, str, str]]:
     for without, with_it in zip(questions[::2], questions[1::2], strict=True):
         if without.baseline is None:
             rows.append(("", without.against, without.no_baseline or "", ""))
-        whole = {each.platform: each for each in with_it.costs}
         rows += [
             (
                 title(each.platform),
                 _named(without),
                 answer(each),
-                _with_startup(whole.get(each.platform), with_it),
+                _with_startup(each.platform, with_it),
             )
             for each in without.costs
         ]
@@ -70,7 +69,8 @@ def answer(each: Cost) -> str:
     return f"from {counted(each.cores, each.unit[:-1])} on: {each.reason}"
 
 
-def _with_startup(each: Cost | None, question: Question) -> str:
-    if each is not None:
-        return answer(each)
-    return question.no_baseline or "its start-up was not recorded"
+def _with_startup(platform: str, question: Question) -> str:
+    found = next((each for each in question.costs if each.platform == platform), None)
+    if found is not None:
+        return answer(found)
+    return question.left_out.get(platform) or question.no_baseline or ""

@@ -21,18 +21,19 @@ def said(comparison: Comparison, questions: Sequence[Question], prices: Prices) 
     rows = price.priced(comparison)
     lines = []
     if rows:
-        cheapest = min(rows, key=lambda row: (row["price_per_training"], row["training_seconds"]))
-        fastest = min(rows, key=lambda row: (row["training_seconds"], row["price_per_training"]))
+        cheapest = min(rows, key=lambda row: (row["price_per_training"], row["whole_seconds"]))
+        fastest = min(rows, key=lambda row: (row["whole_seconds"], row["price_per_training"]))
         named = [("cheapest", cheapest), ("fastest", fastest)]
         if cheapest is fastest:
             named = [("cheapest and the fastest", cheapest)]
         lines += [
             f"The {what} training is that of {comparison.label(row)}: "
-            f"{money(row['price_per_training'], prices.currency)} and {seconds(row['training_seconds'])}, start-up and "
+            f"{money(row['price_per_training'], prices.currency)} and {seconds(row['whole_seconds'])}, start-up and "
             f"loading included."
             for what, row in named
         ]
     lines += [_rented(each, prices) for each in price.break_evens(comparison, questions)]
+    lines += [f"Not compared by whole trainings: {why}." for why in price.not_compared(comparison)]
     return lines + _paid_back(price.paybacks(comparison), comparison)
 
 
@@ -53,12 +54,16 @@ def _rented(each: BreakEven, prices: Prices) -> str:
 
 def _paid_back(found: Sequence[Payback], comparison: Comparison) -> list[str]:
     never = [title(each.row["platform"]) for each in found if each.epochs is None]
+    no_later = [comparison.label(each.row) for each in found if each.epochs == 0]
     lines = [
         f"{comparison.label(each.row)} has made up for its start-up against the baseline after "
         f"{counted(each.epochs, 'epoch')}."
         for each in found
-        if each.epochs is not None
+        if each.epochs
     ]
+    if no_later:
+        has = "has" if len(no_later) == 1 else "have"
+        lines.append(f"{listed(no_later)} {has} no start-up to make up for, being ready no later than the baseline.")
     if never:
         lines.append(
             f"No number of epochs makes up for the start-up of {listed(never, 'or')}: none is faster an epoch."
@@ -71,7 +76,7 @@ def price_points(comparison: Comparison, prices: Prices) -> list[Point]:
         Point(
             platform=row["platform"],
             label=comparison.label(row),
-            seconds=row["training_seconds"],
+            seconds=row["whole_seconds"],
             value=row["price_per_training"],
             said=money(row["price_per_training"], prices.currency),
         )
@@ -81,23 +86,20 @@ def price_points(comparison: Comparison, prices: Prices) -> list[Point]:
 
 def accuracy_points(configurations: pl.DataFrame, *, dataset: str, network: str) -> list[Point]:
     """Of all work on a dataset with a network: where each training ended, after how many seconds of training."""
-    known = pl.col("final_accuracy").is_finite() & pl.col("mean_seconds").is_not_null()
+    known = pl.col("final_accuracy").is_finite() & pl.col("training_seconds").is_not_null()
     mine = (pl.col("dataset") == dataset) & (pl.col("network") == network)
     rows = configurations.filter(known.fill_null(False) & mine).to_dicts()
-    found = []
-    for row in rows:
-        epochs = 1 if row["unit"] == "training" else row["epochs_requested"]
-        if epochs is not None:
-            found.append(
-                Point(
-                    platform=row["platform"],
-                    label=f"{label(row, varying=varying(rows))}, {solver(row)}",
-                    seconds=epochs * row["mean_seconds"],
-                    value=100 * row["final_accuracy"],
-                    said=percent(row["final_accuracy"]),
-                )
-            )
-    return found
+    names = varying(rows)
+    return [
+        Point(
+            platform=row["platform"],
+            label=f"{label(row, varying=names)}, {solver(row)}",
+            seconds=row["training_seconds"],
+            value=100 * row["final_accuracy"],
+            said=percent(row["final_accuracy"]),
+        )
+        for row in rows
+    ]
 
 
 def figures(
