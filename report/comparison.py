@@ -65,7 +65,7 @@ def configurations(attempts: pl.DataFrame, *, baseline: BaselineSpec, terms: Ter
             _by_trial("seconds_per_pass"),
             _by_trial("training_seconds"),
             _by_trial("fixed_seconds"),
-            pl.col("seconds_per_pass").filter(ranked).mean(),
+            whole_mean("seconds_per_pass", ranked),
             whole_mean("training_seconds", ranked),
             whole_mean("fixed_seconds", ranked),
             _same("training_epochs", ranked),
@@ -200,7 +200,7 @@ def _status(row: dict[str, Any]) -> str:
             return next(iter(causes))
         return "; ".join(f"{n} of {counted(total, 'trial')}: {cause}" for cause, n in causes.items())
     if row["rank_by"] is None:
-        return "not ranked: its passes over the rows are not known, and others' differ"
+        return "not ranked: its passes over the rows are not known of every trial, and others' differ"
     said = [f"{n} of {counted(total, 'trial')} {cause}" for cause, n in causes.items()]
     if row["noisy"]:
         said.append(f"{row['noisy']} of {counted(row['trials'], 'trial')} noisy")
