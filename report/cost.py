@@ -48,6 +48,7 @@ class Cost:
     winner: Measured | None
     best: Measured
     undecided: bool  # what is known of the accuracy does not tell
+    perhaps_fewer: Measured | None  # of fewer cores that may have beaten it too: then `cores` is an upper bound
     reason: str
 
     @property
@@ -160,7 +161,15 @@ def _cost(
     winners = [each for each in group if called[id(each)] in WON]
     sized = [each for each in winners if each.row[column] is not None]
     winner = min(sized, key=lambda each: (each.row[column], each.mean)) if sized else next(iter(winners), None)
-    undecided = winner is None and any(each.least < baseline.mean for each in group if each.low or baseline.low)
+    open_ones = [
+        each for each in group if each not in winners and (each.low or baseline.low) and each.least < baseline.mean
+    ]
+    undecided = winner is None and bool(open_ones)
+    fewer = None if winner is None or winner.row[column] is None else min(
+        (each for each in open_ones if each.row[column] is not None and each.row[column] < winner.row[column]),
+        key=lambda each: each.row[column],
+        default=None,
+    )  # fmt: skip
     plain = PLAIN if any(called[id(each)].startswith("plain") for each in group) else ""
     return Cost(
         platform=platform,
@@ -169,7 +178,10 @@ def _cost(
         winner=winner,
         best=best,
         undecided=undecided,
-        reason=_reason(winner or best, baseline, against, won=winner is not None, undecided=undecided) + plain,
+        perhaps_fewer=fewer,
+        reason=_reason(winner or best, baseline, against, won=winner is not None, undecided=undecided)
+        + ("" if fewer is None else f"; with {resources(fewer.row)} it is not known ({_span(fewer)})")
+        + plain,
     )  # fmt: skip
 
 
@@ -267,6 +279,7 @@ def to_json(question: Question) -> dict[str, Any]:
                 "unit": each.unit,
                 "unbounded": each.is_unbounded,
                 "undecided": each.undecided,
+                "upper_bound": each.perhaps_fewer is not None,
                 "reason": each.reason,
                 "at": None if each.winner is None else _place(each.winner),
                 "best": _place(each.best),

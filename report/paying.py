@@ -61,12 +61,13 @@ def _named(question: Question) -> str:
 
 
 def answer(each: Cost) -> str:
-    """`from 4 cores on: 0.40 s against one thread's 0.52 s`."""
+    """`from 4 cores on: 0.40 s against one thread's 0.52 s`, `from at most 4 cores on` where fewer may do."""
     if each.winner is None:
         return each.reason
     if each.cores is None:
         return f"beats it: {each.reason}"
-    return f"from {counted(each.cores, each.unit[:-1])} on: {each.reason}"
+    most = "" if each.perhaps_fewer is None else "at most "
+    return f"from {most}{counted(each.cores, each.unit[:-1])} on: {each.reason}"
 
 
 def _with_startup(platform: str, question: Question) -> str:

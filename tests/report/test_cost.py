@@ -226,6 +226,29 @@ def test_a_bracket_around_the_baseline_decides_nothing() -> None:
     assert told["reason"] == "not known: reached at 2.0 s to 4.0 s, by one thread at 3.0 s"
 
 
+def test_where_fewer_cores_may_have_been_enough_cost_is_at_most_that_of_those_that_were() -> None:
+    """The thread gets there at 3 s, MLlib with two executors between 2 and 4 s, with four at 2 s."""
+    found = []
+    for trial in (1, 2, 3):
+        wobble = 1 + 0.001 * trial
+        found += [
+            learnt(torch(1, 1.0), (0.2, 0.3, 0.6, 0.7), seconds=[wobble] * 4, trial=trial),
+            learnt(mllib(2, 1, 1.0), (0.1, 0.2, None, 0.6), seconds=[wobble] * 4, trial=trial),
+            learnt(mllib(4, 1, 1.0), (0.1, 0.2, None, 0.6), seconds=[wobble / 2] * 4, trial=trial),
+        ]
+    run = replace(RUN, terms=TERMS)
+    (told,) = summary(records_table(found), run=run, baseline=BASELINE)["targets"]
+    spark = asked(told["cost"], "one thread", with_startup=False)["platforms"]["mllib"]
+    assert (spark["cores"], spark["upper_bound"]) == (4, True)
+    assert spark["reason"] == (
+        "2.0 s against one thread's 3.0 s; with 2 executors x 1 core it is not known (2.0 s to 4.0 s)"
+    )
+    page = report_files(records_table(found), run=run, baseline=BASELINE)["report.html"].decode()
+    assert "from at most 4 cores on: " in page
+    sure = to_target((0.1, 0.2, None, 0.6), spark_seconds=0.5)["platforms"]["mllib"]
+    assert (sure["cores"], sure["upper_bound"]) == (2, False)
+
+
 def test_a_bracket_beyond_the_baseline_is_unbounded() -> None:
     told = to_target((0.1, 0.2, None, 0.6), spark_seconds=2.0)["platforms"]["mllib"]
     assert (told["undecided"], told["unbounded"]) == (False, True)
