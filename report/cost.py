@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from report.facts import BaselineSpec
-from report.imported import is_imported
+from report.imported import all_imported, is_imported
 from report.statistics import Call, Sample, call, holm, welch_less
 from report.trainings import unequal, without_start_up
 from report.verdict import KINDS, PLAIN, Comparison, Row, Standing
@@ -187,6 +187,8 @@ def _cost(
 
 def _reason(shown: Measured, baseline: Measured, against: Against, *, won: bool, undecided: bool) -> str:
     own, other = distinct_seconds([shown.mean, baseline.mean])
+    if against == "one machine":
+        other += f" with {resources(baseline.row)}"  # which may be a part of it
     if won:
         return f"{own} against {against}'s {other}"
     if undecided:
@@ -254,15 +256,19 @@ def _baselines(comparison: Comparison, spec: BaselineSpec) -> list[tuple[Against
 
 def _gpu(comparison: Comparison, spec: BaselineSpec) -> tuple[Row | None, str | None]:
     """The fastest of a process with one GPU, in the baseline's precision where one ran with it."""
-    alone = [row for row in comparison.ran if _is_gpu(row)]
+    every = [row for row in comparison.ran if is_gpu(row)]
+    alone = every if all_imported(comparison.ran) else [row for row in every if not is_imported(row)]
     same = [row for row in alone if row["precision"] == spec.precision]
     if alone:
         return (same or alone)[0], None
-    reasons = [row["status"] for row in comparison.not_run if _is_gpu(row)]
+    if every:
+        return None, "only imported timings are of one, and COST is not counted across machines"
+    reasons = [row["status"] for row in comparison.not_run if is_gpu(row)]
     return None, reasons[0] if reasons else "nothing was to run on a GPU"
 
 
-def _is_gpu(row: Row) -> bool:
+def is_gpu(row: Row) -> bool:
+    """One, of a process by itself."""
     return (row["device"] or "").startswith("cuda") and row["executors"] is None and row["workers"] in (None, 1)
 
 

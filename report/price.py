@@ -9,8 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from report.cost import Question
+from report.cost import Question, is_gpu
 from report.facts import Prices
+from report.imported import is_imported
 from report.trainings import UNEQUAL_PASSES, unequal
 from report.verdict import Comparison, Row
 
@@ -22,7 +23,7 @@ NEEDED = ("platform", "executors", "cores", "memory_mib", "threads", "workers", 
 
 def price_per_hour(row: Row, prices: Prices) -> float | None:
     """Of all that a configuration takes up; None where a price that it needs is missing, or its size is not known."""
-    cores, gb, gpus = total_cores_with_driver(row), _memory_gb(row), _gpus(row)
+    cores, gb, gpus = total_cores_with_driver(row), _memory_gb(row), gpus_of(row)
     if gpus and prices.gpu_hour is None:
         return None
     for_gpus = gpus * (prices.gpu_hour or 0.0)
@@ -47,7 +48,7 @@ def _memory_gb(row: Row) -> float | None:
     return None if row["machine_memory_gb"] is None else float(row["machine_memory_gb"])
 
 
-def _gpus(row: Row) -> int:
+def gpus_of(row: Row) -> int:
     if not (row["device"] or "").startswith("cuda"):
         return 0
     return int(row["executors"] or row["workers"] or 1)
@@ -82,24 +83,33 @@ class BreakEven:
     ratio: float  # hours of the cluster in which `rented` needs one
     core_hours: float | None  # of the cluster, with the driver's: below as many the hour is cheaper
     price: float | None  # the same in money
-    saved_seconds: float  # of a training: what renting buys where the cluster idles and costs nothing more
+    saved_seconds: float  # what renting buys where the cluster idles and costs nothing more
+    is_whole: bool  # of a training; else of what is ranked, as an imported epoch has no start-up
+
+    @property
+    def is_imported(self) -> bool:
+        """Of another machine: plain numbers."""
+        return is_imported(self.cluster) or is_imported(self.rented)
 
 
 def break_evens(comparison: Comparison, questions: Sequence[Question]) -> list[BreakEven]:
-    """Of each platform with executors at its fastest, against one machine and one GPU."""
+    """Of each platform with executors at its fastest, against one machine and one GPU, if need be an imported one."""
     rented = [
         (each.against, each.baseline.row)
         for each in questions
         if each.baseline is not None and each.against != "one thread" and not each.with_startup
     ]
+    if all(against != "one GPU" for against, _ in rented):
+        rented += [("one GPU", row) for row in comparison.ran if is_gpu(row)][:1]
     found = []
     for standing in comparison.standings:
         row = standing.best
-        if row["executors"] is None or row["whole_seconds"] is None:
+        if row["executors"] is None:
             continue
         for against, other in rented:
-            if other["whole_seconds"] and unequal(row, other) is None:
-                ratio = row["whole_seconds"] / other["whole_seconds"]
+            if (known := _seconds(row, other)) is not None:
+                mine, theirs, is_whole = known
+                ratio = mine / theirs
                 cores = total_cores_with_driver(row)
                 found.append(
                     BreakEven(
@@ -109,10 +119,20 @@ def break_evens(comparison: Comparison, questions: Sequence[Question]) -> list[B
                         ratio=ratio,
                         core_hours=None if cores is None else cores * ratio,
                         price=None if row["price_per_hour"] is None else row["price_per_hour"] * ratio,
-                        saved_seconds=row["whole_seconds"] - other["whole_seconds"],
+                        saved_seconds=mine - theirs,
+                        is_whole=is_whole,
                     )
                 )
     return found
+
+
+def _seconds(row: Row, other: Row) -> tuple[float, float, bool] | None:
+    """Of a training of each; of an epoch, or a pass, where one was imported without its start-up."""
+    if row["whole_seconds"] and other["whole_seconds"] and unequal(row, other) is None:
+        return row["whole_seconds"], other["whole_seconds"], True
+    if is_imported(row) or is_imported(other):
+        return row["rank_by"], other["rank_by"], False
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +199,8 @@ def to_json(comparison: Comparison, questions: Sequence[Question]) -> dict[str, 
                 "core_hours": each.core_hours,
                 "price": each.price,
                 "seconds_saved": each.saved_seconds,
+                "of": "training" if each.is_whole else "pass" if comparison.by_pass else "epoch",
+                "imported": each.is_imported,
             }
             for each in break_evens(comparison, questions)
         ],

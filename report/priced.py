@@ -11,13 +11,15 @@ from report.cost import Question
 from report.drawing import Figure, Palette
 from report.facts import Prices, RunFacts
 from report.figure_pareto import Point, pareto_figure
+from report.imported import is_imported
 from report.price import BreakEven, Payback
 from report.verdict import Comparison
 from report.words import counted, label, listed, money, percent, resources, seconds, significant, solver, title, varying
 
 
-def said(comparison: Comparison, questions: Sequence[Question], prices: Prices) -> list[str]:
+def said(comparison: Comparison, questions: Sequence[Question], run: RunFacts) -> list[str]:
     """What the fastest and the cheapest cost, when renting is cheaper, and when start-up is paid back."""
+    prices = run.terms.prices
     rows = price.priced(comparison)
     lines = []
     if rows:
@@ -32,15 +34,17 @@ def said(comparison: Comparison, questions: Sequence[Question], prices: Prices) 
             f"loading included."
             for what, row in named
         ]
-    lines += [_rented(each, prices) for each in price.break_evens(comparison, questions)]
+    lines += [_rented(each, run) for each in price.break_evens(comparison, questions)]
     lines += [f"Not compared by whole trainings: {why}." for why in price.not_compared(comparison)]
     return lines + _paid_back(price.paybacks(comparison), comparison)
 
 
-def _rented(each: BreakEven, prices: Prices) -> str:
+def _rented(each: BreakEven, run: RunFacts) -> str:
+    prices = run.terms.prices
     name = f"{title(each.cluster['platform'])} with {resources(each.cluster)}"
-    what = "a GPU" if each.against == "one GPU" else f"one machine with {resources(each.rented)}"
-    priced = "" if each.price is None else f" ({money(each.price, prices.currency)})"
+    share = run.share_of_machine(each.rented)
+    what = "a GPU" if each.against == "one GPU" else share or f"one machine with {resources(each.rented)}"
+    priced = "" if each.price is None else f" ({money(each.price, prices.currency)}{_included(each, prices)})"
     if each.core_hours is not None:
         hours = significant(each.core_hours, 3)
         text = f"its hour costs less than {hours} core-hours of the cluster{priced}"
@@ -48,8 +52,29 @@ def _rented(each: BreakEven, prices: Prices) -> str:
         text = f"its hour costs less than {significant(each.ratio, 3)} hours of the cluster{priced}"
     idle = "on an idle cluster of one's own that buys nothing"
     if each.saved_seconds > 0:
-        idle = f"on an idle cluster of one's own it saves no money, and {seconds(each.saved_seconds)} of each training"
-    return f"Renting {what} is cheaper than {name} as long as {text}; {idle}."
+        what_each = "training" if each.is_whole else "pass" if each.cluster["by_pass"] else "epoch"
+        idle = (
+            f"on an idle cluster of one's own it saves no money but saves {seconds(each.saved_seconds)} of each "
+            f"{what_each}"
+        )
+    return f"Renting {what} is cheaper than {name} as long as {text}; {idle}{_plain(each)}."
+
+
+def _included(each: BreakEven, prices: Prices) -> str:
+    """What an hour of the cluster costs beside its cores."""
+    if is_imported(each.cluster):
+        return ""  # it may have brought its own price
+    known = {"memory": prices.memory_gb_hour, "GPUs": price.gpus_of(each.cluster)}
+    extras = [name for name, there in known.items() if there]
+    return f" with their {listed(extras)}" if extras else ""
+
+
+def _plain(each: BreakEven) -> str:
+    if not each.is_imported:
+        return ""
+    row = each.rented if is_imported(each.rented) else each.cluster
+    left_out = "" if each.is_whole else ", so start-up and loading are left out"
+    return f" (in plain numbers: {title(row['platform'])} is imported from {row['origin']}{left_out})"
 
 
 def _paid_back(found: Sequence[Payback], comparison: Comparison) -> list[str]:

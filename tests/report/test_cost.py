@@ -63,6 +63,21 @@ def test_unbounded_is_said_with_the_best_that_was_reached() -> None:
     assert (spark["best"]["executors"], spark["at"]) == (4, None)
 
 
+def test_a_machine_says_how_much_of_it_was_used() -> None:
+    found = outcomes(MADE, noise=0.0)
+    machine = costs(found, "one machine")["platforms"]["torch-spark"]
+    assert machine["reason"] == "0.20 s against one machine's 0.30 s with 4 threads"
+    part, whole = (
+        report_files(records_table(found), run=replace(RUN, cores=cores), baseline=BASELINE)["report.html"].decode()
+        for cores in (64, 4)
+    )
+    assert "4 of this machine&#39;s 64 cores (torch-cpu)" in part
+    assert "one machine (torch-cpu)" not in part
+    assert "Renting 4 of this machine&#39;s 64 cores is cheaper than" in part.replace('<span class="kept">', "")
+    assert "one machine (torch-cpu)" in whole
+    assert "of this machine&#39;s 4 cores" not in whole
+
+
 def test_against_one_thread_it_is_the_verdicts_own() -> None:
     for seed in range(20):  # with noise at which some tests go one way and some the other
         found = outcomes([torch(1, 1.0), mllib(1, 1, 1.02), mllib(2, 1, 0.96)], noise=0.02, seed=seed)

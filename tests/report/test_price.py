@@ -8,18 +8,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from models.outcome import Outcome
 from report.facts import Prices, Terms
-from report.merge import merged_files, records_table
+from report.merge import all_records, merged_files, records_table
 from report.page import report_files, summary
 from report.price import frontier, price_per_hour, total_cores_with_driver
 from report.trainings import UNEQUAL_PASSES
 from tests.report.made import BASELINE, RUN, Made, ended, mllib, outcomes, torch, torch_spark, with_records
 from tests.report.test_cost import GPU, fixed
+from tests.report.test_imported import imported
 from tests.report.test_target import TERMS, learnt
 
 PRICES = Prices(core_hour=0.05, memory_gb_hour=0.01, gpu_hour=2.5, currency="EUR")
@@ -138,6 +140,21 @@ def test_a_start_up_is_paid_back_by_shorter_epochs() -> None:
     assert comparison(faster, FIXED)["price"]["epochs_to_pay_back_start_up"] == {"torch-spark": 5}
 
 
+def test_who_starts_no_later_has_nothing_to_pay_back_however_long_its_epochs() -> None:
+    made = [torch(1, 3.0), torch_spark(4, 1, 2.0), mllib(4, 1, 3.0)]
+    early = {"torch-cpu": (9.0, 9.0), "torch-spark": (1.0, 1.0), "mllib": (9.0, 9.0)}
+    found = fixed(outcomes(made, noise=0.0), early)
+    (one,) = summary(records_table(found), run=RUN, baseline=BASELINE)["comparisons"]
+    assert one["price"]["epochs_to_pay_back_start_up"] == {"torch-spark": 0, "mllib": 0}
+    text = said(found, Prices())
+    assert (
+        "torch-spark, 4 executors x 1 core, float32 and Spark MLlib, 4 executors x 1 core, float64 have no start-up to "
+        "make up for, being ready no later than the baseline." in text
+    )
+    assert "makes up for the start-up" not in text
+    assert "has made up for" not in text
+
+
 def test_a_slow_first_epoch_has_to_be_paid_back_too() -> None:
     """By hand: start-up as long, and a first epoch of 6 s where the thread's takes 3: 4 s at 1 s an epoch are 4."""
     found = [
@@ -197,10 +214,47 @@ def test_the_page_says_what_it_costs() -> None:
     assert "The cheapest training is that of torch-cpu, 1 thread: 0.00178 EUR and 18 s" in page
     assert "The fastest training is that of torch-cuda: 0.00412 EUR and 4.1 s" in page
     assert "as long as its hour costs less than 25.7 core-hours of the cluster (9.26 EUR)" in page
-    assert "it saves no money, and 17 s of each training" in page
+    assert "it saves no money but saves 17 s of each training" in page
     assert "has made up for its start-up against the baseline after 9 epochs" in page
     assert {"figures/price.svg", "figures/price.png"} <= files.keys()
     assert files == report_files(records_table(found), run=replace(RUN, terms=terms), baseline=BASELINE)
+
+
+def said(found: Sequence[Outcome], prices: Prices, *, brought: Sequence[pa.Table] = ()) -> str:
+    files = report_files(
+        all_records(found, list(brought)), run=replace(RUN, terms=Terms(prices=prices)), baseline=BASELINE
+    )
+    return files["report.html"].decode().replace('<span class="kept">', "").replace("</span>", "")
+
+
+def test_the_price_of_core_hours_says_what_is_in_it_beside_cores() -> None:
+    """5 cores at 0.36 and 4 x 2 GB at 0.01 are 1.88 an hour; 21.2 s over a GPU's 4.12 s of it are 9.67."""
+    made = [torch(1, 3.0), replace(GPU, seconds=0.2), torch_spark(4, 1, 2.0, memory_mib=2048)]
+    text = said(fixed(outcomes(made, noise=0.0), FIXED), Prices(core_hour=0.36, memory_gb_hour=0.01, currency="EUR"))
+    assert "less than 25.7 core-hours of the cluster (9.67 EUR with their memory)" in text
+
+
+THEIR_GPU = """
+platform,dataset,network,solver,precision,rows,seconds,epoch,epochs
+torch-cuda,mnist,mlp:784-1024-10,gd,float32,15000,0.25,1,5
+torch-cuda,mnist,mlp:784-1024-10,gd,float32,15000,0.15,2,5
+"""
+
+
+def test_an_imported_gpu_is_weighed_by_the_epoch_in_plain_numbers() -> None:
+    """By hand: an epoch of 2 s on 5 cores against one of 0.2 s: 10 hours, or 50 core-hours."""
+    found, theirs = fixed(outcomes([torch(1, 3.0), torch_spark(4, 1, 2.0)], noise=0.0), FIXED), imported(THEIR_GPU)
+    told = summary(all_records(found, [theirs]), run=RUN, baseline=BASELINE)["comparisons"][0]
+    (each,) = told["price"]["break_even"]
+    assert (each["against"], each["of"], each["imported"]) == ("one GPU", "epoch", True)
+    assert (each["hours_of_the_cluster"], each["core_hours"], each["seconds_saved"]) == pytest.approx((10, 50, 1.8))
+    text = said(found, Prices(), brought=[theirs])
+    assert (
+        "it saves no money but saves 1.8 s of each epoch (in plain numbers: torch-cuda is imported from theirs.csv, so "
+        "start-up and loading are left out)" in text
+    )
+    (question,) = [each for each in told["cost"] if each["against"] == "one GPU" and not each["with_startup"]]
+    assert question["no_baseline"] == "only imported timings are of one, and COST is not counted across machines"
 
 
 def test_without_prices_hours_are_weighed_against_hours() -> None:
