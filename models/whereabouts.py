@@ -1,4 +1,4 @@
-"""Whether a trial computes on the machine that this process is on: only of that the matrix product was measured."""
+"""Whether a trial computes on the machine whose matrix product was measured: the one that the run was started on."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from yarn.resource_manager import RUNNING, ResourceManager
 
 def computes_here(resources: Resources, surroundings: Surroundings, manager: ResourceManager | None) -> bool:
     """False too where nobody says on which machines executors are; `manager` is that of their YARN."""
-    if resources.executors is None or (surroundings.yarn is None and surroundings.spark_url is None):
+    yarn = surroundings.yarn
+    if yarn is not None and yarn.is_driver:
+        return False  # this process is on a node, and what was measured is the machine that submitted it
+    if resources.executors is None or (yarn is None and surroundings.spark_url is None):
         return True
-    if manager is None or surroundings.yarn is None or surroundings.yarn.is_driver:
-        return False  # the driver is on a node, and what was measured is the machine that submitted it
+    if manager is None:
+        return False
     with suppress(YarnstickError):
         hosts = {node.host for node in manager.nodes() if node.state == RUNNING}
         return bool(hosts) and all(map(_is_own, hosts))

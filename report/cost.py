@@ -296,6 +296,15 @@ def to_json(question: Question) -> dict[str, Any]:
     }
 
 
+def in_verdict(asked: Sequence[Question]) -> dict[str, dict[str, Any]]:
+    """Of each platform the keys that a verdict has of COST against the baseline, where times may be brackets."""
+    (question,) = [each for each in asked if each.against == "one thread" and not each.with_startup]
+    return {
+        each.platform: {"cost_cores": each.cores, "cost_unit": each.unit, "reason": each.reason}
+        for each in question.costs
+    }
+
+
 def _place(each: Measured) -> dict[str, Any]:
     names = ("platform", "total_cores", "executors", "cores", "threads", "precision", "solver", "batch_size")
     return {**{name: each.row[name] for name in names}, "seconds": each.mean, "seconds_low": each.least}

@@ -12,7 +12,7 @@ import polars as pl
 from report.cost import Question, is_gpu
 from report.facts import Prices
 from report.imported import is_imported
-from report.trainings import UNEQUAL_PASSES, unequal
+from report.trainings import unequal
 from report.verdict import Comparison, Row
 
 HOUR = 3600.0
@@ -210,20 +210,25 @@ def to_json(comparison: Comparison, questions: Sequence[Question]) -> dict[str, 
 
 
 def priced(comparison: Comparison) -> list[Row]:
-    """Of trainings that are equal work, those that have a price: beside the baseline's, or else the fastest's."""
-    known = [row for row in comparison.ran if row["price_per_training"] is not None and row["whole_seconds"]]
-    beside = next((row for row in known if row is comparison.baseline), next(iter(known), None))
-    return [row for row in known if beside is not None and unequal(row, beside) is None]
+    """Of trainings that are equal work, those that have a price."""
+    alike = [row for row in _whole_trainings(comparison) if unequal(row, _beside(comparison)) is None]
+    return [row for row in alike if row["price_per_training"] is not None]
 
 
 def not_compared(comparison: Comparison) -> list[str]:
     """Why whole trainings are left out where they are compared by time and price, each reason once."""
-    if comparison.by_pass:
-        return [UNEQUAL_PASSES]
-    known = [row for row in comparison.ran if row["price_per_training"] is not None and row["whole_seconds"]]
-    beside = next(iter(priced(comparison)), None)
-    whys = [unequal(row, beside) for row in known] if beside is not None else []
+    whys = [unequal(row, _beside(comparison)) for row in _whole_trainings(comparison)]
     return list(dict.fromkeys(why for why in whys if why is not None))
+
+
+def _whole_trainings(comparison: Comparison) -> list[Row]:
+    return [row for row in comparison.ran if row["whole_seconds"]]
+
+
+def _beside(comparison: Comparison) -> Row:
+    """What the others have to be equal to: the baseline's training, or else the fastest's."""
+    known = _whole_trainings(comparison)
+    return next((row for row in known if row is comparison.baseline), known[0])
 
 
 def cheapest_and_fastest(comparison: Comparison) -> list[Row]:

@@ -62,7 +62,8 @@ def test_executors_on_yarn_are_here_where_all_of_its_nodes_are(tmp_path: Path, y
 
 def test_a_driver_on_a_node_is_not_where_was_measured(tmp_path: Path, yarn: WrongYarn) -> None:
     named(yarn, "localhost", "127.0.0.2")
-    assert not computes_here(EXECUTORS, around(tmp_path, yarn=True, is_driver=True), manager(yarn))
+    for resources in (EXECUTORS, Resources(threads=2)):
+        assert not computes_here(resources, around(tmp_path, yarn=True, is_driver=True), manager(yarn))
 
 
 def test_where_nobody_says_where_executors_are_they_are_not_here(tmp_path: Path, yarn: WrongYarn) -> None:

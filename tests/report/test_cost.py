@@ -260,6 +260,9 @@ def test_where_fewer_cores_may_have_been_enough_cost_is_at_most_that_of_those_th
     )
     page = report_files(records_table(found), run=run, baseline=BASELINE)["report.html"].decode()
     assert "from at most 4 cores on: " in page
+    assert {name: told["platforms"]["mllib"][name] for name in ("cost_cores", "reason")} == {
+        "cost_cores": 4, "reason": spark["reason"]
+    }  # fmt: skip
     sure = to_target((0.1, 0.2, None, 0.6), spark_seconds=0.5)["platforms"]["mllib"]
     assert (sure["cores"], sure["upper_bound"]) == (2, False)
 
@@ -281,6 +284,7 @@ def baseline_in_a_bracket(spark_seconds: float) -> dict[str, Any]:
     told = summary(records_table(found), run=replace(RUN, terms=TERMS), baseline=BASELINE)["targets"]
     spark = asked(told[0]["cost"], "one thread", with_startup=False)["platforms"]["mllib"]
     assert isinstance(spark, dict)
+    assert told[0]["platforms"]["mllib"]["cost_cores"] == spark["cores"], "a verdict that knew more would contradict it"
     return spark
 
 
