@@ -209,8 +209,9 @@ def _trained(store: str) -> Iterator[dict[str, Any]]:
         mine, peer = (each.filter(precision=precision) for each in (spark, one))
         epoch = epochs[precision] = _middle(mine)
         what = f"on YARN: torch-spark epoch, {precision}, {EXECUTORS} x 1"
-        floor = float(mine["floor_seconds"][0])
-        yield _row(f"{what} / floor", epoch, floor, bound=FLOOR_BOUND)
+        floor = mine["floor_seconds"][0]
+        if floor is not None:  # else nodes are other machines than the one that was probed
+            yield _row(f"{what} / floor", epoch, floor, bound=FLOOR_BOUND)
         yield _row(
             f"{what} / torch-cpu, {EXECUTORS} threads",
             epoch,

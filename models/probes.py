@@ -177,11 +177,14 @@ def _cpu_seconds(process: psutil.Process) -> float:
 
 
 def peak_key(spec: TrialSpec, *, cores: int) -> PeakKey | None:
-    """Of the peak that a trial is held against, on a machine of so many cores; None where there is no such peak."""
+    """Of the peak that a trial is held against, on a machine of so many cores; None where there is no such peak.
+
+    What has more cores than the machine is on others, or has its cores taken in turn: neither is what was measured.
+    """
     total = spec.resources.total_cores
-    if total is None or spec.resources.device != "cpu" or spec.network.flop_per_row() is None:
+    if total is None or total > cores or spec.resources.device != "cpu" or spec.network.flop_per_row() is None:
         return None
-    return PeakKey(precision=spec.hyperparameters.precision, threads=min(total, cores))
+    return PeakKey(precision=spec.hyperparameters.precision, threads=total)
 
 
 def peak_keys(specs: Iterable[TrialSpec], *, precision: str, cores: int) -> list[PeakKey]:

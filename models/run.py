@@ -33,6 +33,7 @@ from models.probes import SESSION, OtherLoad, Peak, cpu_name, peak_key, usable_c
 from models.protocol import Epoch, Platform, Surroundings, TaintedError, Yarn, platform
 from models.record import COLUMNS, EpochRecord
 from models.spec import TrialSpec
+from models.whereabouts import computes_here
 from store.errors import YarnstickError
 from store.retry import Patience
 from yarn.crowd import Crowd
@@ -201,11 +202,15 @@ def _crowd(spec: TrialSpec, yarn: Yarn | None) -> Crowd | None:
     session = os.environ.get(SESSION)
     if yarn is None or spec.resources.executors is None or not session:
         return None
-    # A look that is not answered is left out: nobody waits for it.
+    manager = _manager(yarn)
+    return None if manager is None else Crowd(manager, ours=session_tag(session), queue=yarn.queue)
+
+
+def _manager(yarn: Yarn) -> ResourceManager | None:
+    """To look: what is not answered is left out, and nobody waits for it."""
     access = replace(yarn.reach.access, patience=Patience(seconds=0), read_seconds=LOOKING_SECONDS)
     with suppress(YarnstickError):
-        manager = ResourceManager.of(yarn.resource_managers, access)
-        return Crowd(manager, ours=session_tag(session), queue=yarn.queue)
+        return ResourceManager.of(yarn.resource_managers, access)
     return None
 
 
@@ -240,7 +245,7 @@ def _record(spec: TrialSpec, session: Session) -> EpochRecord:
         versions=json.dumps(_versions()),
         commit=session.commit,
         started_at=datetime.now(UTC),
-        peak_flops=_peak_flops(spec, session.peaks),
+        peak_flops=_peak_flops(spec, session),
     )
 
 
@@ -257,9 +262,14 @@ def _epoch_record(spec: TrialSpec, base: EpochRecord, epoch: Epoch) -> EpochReco
     )
 
 
-def _peak_flops(spec: TrialSpec, peaks: tuple[Peak, ...]) -> float | None:
+def _peak_flops(spec: TrialSpec, session: Session) -> float | None:
+    """Of this machine; of any other it would be a floor of nothing."""
     key = peak_key(spec, cores=usable_cores())
-    return next((peak.flops for peak in peaks if peak.key == key), None)
+    peak = next((peak.flops for peak in session.peaks if peak.key == key), None)
+    if peak is None:
+        return None
+    manager = None if session.surroundings.yarn is None else _manager(session.surroundings.yarn)
+    return peak if computes_here(spec.resources, session.surroundings, manager) else None
 
 
 def _floor_seconds(spec: TrialSpec, epoch: Epoch, peak_flops: float | None) -> float | None:

@@ -22,6 +22,7 @@ LONGEST_TEXT = 200
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 LETTERS = {re.sub("[^a-z]", "", name): name for name in SOLVERS}
 WHOLE = re.compile(r"\d{1,15}(\.0*)?", re.ASCII)
+ON_GPU = "-cuda"  # how a platform's name ends that trains there
 BEYOND = 1e9  # seconds: more than thirty years
 # What a status may begin with, and what it is then in a record. Any other says why there is no time.
 OUTCOMES = {
@@ -165,6 +166,7 @@ def _record(where: str, row: dict[str, Any], *, run_id: str, origin: str) -> Epo
         cores=row["cores"],
         workers=row["workers"],
         nodes=row["nodes"],
+        device="cuda" if row["platform"].lower().endswith(ON_GPU) else None,
         origin=origin,
         trial=row["trial"] or 1,
         attempt=1,

@@ -61,16 +61,14 @@ def configurations(attempts: pl.DataFrame, *, baseline: BaselineSpec, terms: Ter
             (ranked & pl.col("warmup_kept")).any().alias("warmup_kept"),
             pl.col("seconds").filter(ranked).mean().alias("mean_seconds"),
             pl.col("seconds").filter(ranked).std().alias("deviation"),
-            pl.col("seconds").filter(ranked).sort_by(pl.col("trial").filter(ranked)).alias("trial_seconds"),
-            pl.col("seconds_per_pass").filter(ranked).mean(),
-            pl.col("seconds_per_pass")
-            .filter(ranked)
-            .sort_by(pl.col("trial").filter(ranked))
-            .alias("trial_seconds_per_pass"),
-            (pl.col("startup_seconds") + pl.col("load_seconds"))
-            .filter(ranked)
-            .sort_by(pl.col("trial").filter(ranked))
-            .alias("trial_fixed"),
+            _by_trial("seconds"),
+            _by_trial("seconds_per_pass"),
+            _by_trial("training_seconds"),
+            _by_trial("fixed_seconds"),
+            whole_mean("seconds_per_pass", ranked),
+            whole_mean("training_seconds", ranked),
+            whole_mean("fixed_seconds", ranked),
+            _same("training_epochs", ranked),
             pl.col("passes_per_epoch").filter(ranked).mean(),
             pl.col("updates_per_epoch").drop_nulls().mean(),
             pl.col("epochs_requested").drop_nulls().last(),
@@ -109,6 +107,18 @@ def configurations(attempts: pl.DataFrame, *, baseline: BaselineSpec, terms: Ter
     if (frame["updates_per_epoch"].drop_nulls() % 1 == 0).all():
         frame = frame.with_columns(pl.col("updates_per_epoch").cast(pl.Int64))
     return frame.sort("class", "rank_by", *IDENTITY, nulls_last=True, maintain_order=True)
+
+
+def _by_trial(name: str) -> pl.Expr:
+    """The values of the ranked trials, in their order."""
+    ranked = pl.col("ranked")
+    return pl.col(name).filter(ranked).sort_by(pl.col("trial").filter(ranked)).alias(f"trial_{name}")
+
+
+def _same(name: str, kept: pl.Expr) -> pl.Expr:
+    """What all have, or null."""
+    values = pl.col(name).filter(kept)
+    return pl.when(values.n_unique() == 1).then(values.first()).alias(name)
 
 
 def compared(
@@ -190,7 +200,7 @@ def _status(row: dict[str, Any]) -> str:
             return next(iter(causes))
         return "; ".join(f"{n} of {counted(total, 'trial')}: {cause}" for cause, n in causes.items())
     if row["rank_by"] is None:
-        return "not ranked: its passes over the rows are not known, and others' differ"
+        return "not ranked: its passes over the rows are not known of every trial, and others' differ"
     said = [f"{n} of {counted(total, 'trial')} {cause}" for cause, n in causes.items()]
     if row["noisy"]:
         said.append(f"{row['noisy']} of {counted(row['trials'], 'trial')} noisy")

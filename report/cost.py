@@ -7,12 +7,13 @@ platform that no number of cores made faster has an unbounded COST, and its best
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from report.facts import BaselineSpec
-from report.imported import is_imported
+from report.imported import all_imported, is_imported
 from report.statistics import Call, Sample, call, holm, welch_less
+from report.trainings import unequal, without_start_up
 from report.verdict import KINDS, PLAIN, Comparison, Row, Standing
 from report.words import distinct_seconds, factor, resources, seconds, title
 
@@ -47,6 +48,7 @@ class Cost:
     winner: Measured | None
     best: Measured
     undecided: bool  # what is known of the accuracy does not tell
+    perhaps_fewer: Measured | None  # of fewer cores that may have beaten it too: then `cores` is an upper bound
     reason: str
 
     @property
@@ -63,6 +65,7 @@ class Question:
     baseline: Measured | None
     no_baseline: str | None
     costs: tuple[Cost, ...]
+    left_out: Mapping[str, str] = field(default_factory=dict)  # platforms without a COST, and why
 
 
 def questions(comparison: Comparison, *, spec: BaselineSpec) -> list[Question]:
@@ -77,26 +80,35 @@ def questions(comparison: Comparison, *, spec: BaselineSpec) -> list[Question]:
 def _question(
     comparison: Comparison, against: Against, row: Row | None, reason: str | None, *, with_startup: bool
 ) -> Question:
-    baseline = None if row is None else measured(row, comparison, with_startup=with_startup)
-    if row is not None and baseline is None:
-        reason = f"the start-up of {title(row['platform'])} was not recorded"
-    costs: tuple[Cost, ...] = ()
-    if baseline is not None:
-        groups = {
-            standing.platform: [
-                each
-                for mine in judged(comparison, standing)
-                if (each := measured(mine, comparison, with_startup=with_startup)) is not None
-            ]
-            for standing in comparison.standings
-            # Times of other machines are compared among themselves.
-            if standing.platform != baseline.row["platform"] and is_imported(standing.best) == is_imported(baseline.row)
-        }
-        tested = None
-        if against == "one thread" and not with_startup:
-            tested = _planned(comparison, baseline, groups.values())
-        costs = costs_against(baseline, {name: group for name, group in groups.items() if group}, against, tested)
-    return Question(against=against, with_startup=with_startup, baseline=baseline, no_baseline=reason, costs=costs)
+    if row is not None and with_startup:
+        reason = not_whole(comparison, row, beside=row)
+    if row is None or reason is not None:
+        return Question(against=against, with_startup=with_startup, baseline=None, no_baseline=reason, costs=())
+    baseline = measured(row, comparison, with_startup=with_startup)
+    groups: dict[str, list[Measured]] = {}
+    left_out: dict[str, str] = {}
+    for standing in comparison.standings:
+        # Times of other machines are compared among themselves.
+        if standing.platform == row["platform"] or is_imported(standing.best) != is_imported(row):
+            continue
+        mine = judged(comparison, standing)
+        whys = [not_whole(comparison, each, beside=row) if with_startup else None for each in mine]
+        group = [each for each, why in zip(mine, whys, strict=True) if why is None]
+        if group:
+            groups[standing.platform] = [measured(each, comparison, with_startup=with_startup) for each in group]
+        else:
+            left_out[standing.platform] = next(why for why in whys if why is not None)
+    tested = None
+    if against == "one thread" and not with_startup:
+        tested = _planned(comparison, baseline, groups.values())
+    return Question(
+        against=against,
+        with_startup=with_startup,
+        baseline=baseline,
+        no_baseline=None,
+        costs=costs_against(baseline, groups, against, tested),
+        left_out=left_out,
+    )
 
 
 def _planned(
@@ -149,7 +161,15 @@ def _cost(
     winners = [each for each in group if called[id(each)] in WON]
     sized = [each for each in winners if each.row[column] is not None]
     winner = min(sized, key=lambda each: (each.row[column], each.mean)) if sized else next(iter(winners), None)
-    undecided = winner is None and any(each.least < baseline.mean for each in group if each.low or baseline.low)
+    open_ones = [
+        each for each in group if each not in winners and (each.low or baseline.low) and each.least < baseline.mean
+    ]
+    undecided = winner is None and bool(open_ones)
+    fewer = None if winner is None or winner.row[column] is None else min(
+        (each for each in open_ones if each.row[column] is not None and each.row[column] < winner.row[column]),
+        key=lambda each: each.row[column],
+        default=None,
+    )  # fmt: skip
     plain = PLAIN if any(called[id(each)].startswith("plain") for each in group) else ""
     return Cost(
         platform=platform,
@@ -158,12 +178,17 @@ def _cost(
         winner=winner,
         best=best,
         undecided=undecided,
-        reason=_reason(winner or best, baseline, against, won=winner is not None, undecided=undecided) + plain,
+        perhaps_fewer=fewer,
+        reason=_reason(winner or best, baseline, against, won=winner is not None, undecided=undecided)
+        + ("" if fewer is None else f"; with {resources(fewer.row)} it is not known ({_span(fewer)})")
+        + plain,
     )  # fmt: skip
 
 
 def _reason(shown: Measured, baseline: Measured, against: Against, *, won: bool, undecided: bool) -> str:
     own, other = distinct_seconds([shown.mean, baseline.mean])
+    if against == "one machine":
+        other += f" with {resources(baseline.row)}"  # which may be a part of it
     if won:
         return f"{own} against {against}'s {other}"
     if undecided:
@@ -179,23 +204,27 @@ def _span(each: Measured) -> str:
     return f"{seconds(each.least)} to {seconds(each.mean)}" if each.low else seconds(each.mean)
 
 
-def measured(row: Row, comparison: Comparison, *, with_startup: bool) -> Measured | None:
-    """Its seconds an epoch, or to the target; with start-up those of a whole training. None where that is not known."""
+def measured(row: Row, comparison: Comparison, *, with_startup: bool) -> Measured:
+    """Its seconds an epoch, or to the target; with start-up, of who has it, those of a whole training."""
     to_target = comparison.is_to_target
     values = comparison.values(row)
     low = row["trial_to_target_low"] if to_target else None
     low = None if low is None or list(low) == values else low
     if not with_startup:
         return Measured(row=row, values=tuple(values), low=None if low is None else tuple(low))
-    fixed = row["trial_fixed_to_target" if to_target else "trial_fixed"]
-    times = 1 if to_target or row["unit"] == "training" else row["epochs_requested"]
-    if times is None or fixed is None or any(each is None for each in fixed) or len(fixed) != len(values):
-        return None
+    fixed = row["trial_fixed_to_target" if to_target else "trial_fixed_seconds"]
+    trained = values if to_target else row["trial_training_seconds"]
     return Measured(
         row=row,
-        values=tuple(before + times * each for before, each in zip(fixed, values, strict=True)),
+        values=tuple(before + each for before, each in zip(fixed, trained, strict=True)),
         low=None if low is None else tuple(before + each for before, each in zip(fixed, low, strict=True)),
     )
+
+
+def not_whole(comparison: Comparison, row: Row, *, beside: Row) -> str | None:
+    """Why it is not compared with start-up included; None where it is."""
+    work = None if comparison.is_to_target else unequal(row, beside)
+    return work or without_start_up(row, to_target=comparison.is_to_target)
 
 
 def judged(comparison: Comparison, standing: Standing) -> list[Row]:
@@ -227,15 +256,19 @@ def _baselines(comparison: Comparison, spec: BaselineSpec) -> list[tuple[Against
 
 def _gpu(comparison: Comparison, spec: BaselineSpec) -> tuple[Row | None, str | None]:
     """The fastest of a process with one GPU, in the baseline's precision where one ran with it."""
-    alone = [row for row in comparison.ran if _is_gpu(row)]
+    every = [row for row in comparison.ran if is_gpu(row)]
+    alone = every if all_imported(comparison.ran) else [row for row in every if not is_imported(row)]
     same = [row for row in alone if row["precision"] == spec.precision]
     if alone:
         return (same or alone)[0], None
-    reasons = [row["status"] for row in comparison.not_run if _is_gpu(row)]
+    if every:
+        return None, "only imported timings are of one, and COST is not counted across machines"
+    reasons = [row["status"] for row in comparison.not_run if is_gpu(row)]
     return None, reasons[0] if reasons else "nothing was to run on a GPU"
 
 
-def _is_gpu(row: Row) -> bool:
+def is_gpu(row: Row) -> bool:
+    """One, of a process by itself."""
     return (row["device"] or "").startswith("cuda") and row["executors"] is None and row["workers"] in (None, 1)
 
 
@@ -252,12 +285,23 @@ def to_json(question: Question) -> dict[str, Any]:
                 "unit": each.unit,
                 "unbounded": each.is_unbounded,
                 "undecided": each.undecided,
+                "upper_bound": each.perhaps_fewer is not None,
                 "reason": each.reason,
                 "at": None if each.winner is None else _place(each.winner),
                 "best": _place(each.best),
             }
             for each in question.costs
         },
+        "left_out": dict(question.left_out),
+    }
+
+
+def in_verdict(asked: Sequence[Question]) -> dict[str, dict[str, Any]]:
+    """Of each platform the keys that a verdict has of COST against the baseline, where times may be brackets."""
+    (question,) = [each for each in asked if each.against == "one thread" and not each.with_startup]
+    return {
+        each.platform: {"cost_cores": each.cores, "cost_unit": each.unit, "reason": each.reason}
+        for each in question.costs
     }
 
 

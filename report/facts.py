@@ -65,3 +65,10 @@ class RunFacts:
     terms: Terms = NO_TERMS
     probes: tuple[MachineProbes, ...] = ()  # the speed of each machine's matrix product
     notes: tuple[str, ...] = ()  # what a reader has to know, a sentence each
+
+    def share_of_machine(self, row: Mapping[str, Any]) -> str | None:
+        """`2 of this machine's 64 cores` of a process with fewer threads than the machine has cores; else None."""
+        threads, is_here = row["threads"], row["machine"] == self.machine and row["origin"] is None
+        if threads is None or self.cores is None or threads >= self.cores or not is_here:
+            return None
+        return f"{threads:,} of this machine's {self.cores:,} cores"

@@ -86,7 +86,7 @@ def _seconds_chart(comparison: Comparison, shown: Sequence[Row], palette: Palett
 
 def _references(comparison: Comparison) -> list[tuple[str, Row]]:
     """What the others are compared with, as lines through all rows."""
-    lines = [("baseline", comparison.baseline), ("whole machine", comparison.machine)]
+    lines = [("baseline", comparison.baseline), ("most threads", comparison.machine)]
     if comparison.machine is comparison.baseline:
         lines.pop()
     return [(word, row) for word, row in lines if row is not None]

@@ -59,7 +59,7 @@ COLUMNS: dict[str, type[pl.DataType]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """Seconds over one resource, by least squares over trials."""
+    """Seconds over one resource, by least squares over configurations, each by the mean of its trials."""
 
     row: Row  # any of its configurations
     resource: str
@@ -90,7 +90,7 @@ def fits(configurations: pl.DataFrame) -> list[Line | Plane]:
     """For each platform, dataset and kind of work: the line of each resource that varies, then both together."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in configurations.to_dicts():
-        if row["trial_seconds"] and (row["executors"] is None or row["executors"] <= 1):
+        if row["mean_seconds"] is not None and (row["executors"] is None or row["executors"] <= 1):
             groups.setdefault(tuple(row[name] for name in (*WORK, "whole_epochs")), []).append(row)
     trained = {_but_unit(rows[0]) for rows in groups.values() if rows[0]["unit"] == "training"}
     found: list[Line | Plane] = []
@@ -116,12 +116,14 @@ def _but_unit(row: Row) -> tuple[Any, ...]:
 
 
 def _points(rows: Sequence[Row], *resources: str) -> tuple[Floats, ...]:
-    """A column for each resource and one of seconds, a point for each trial of which all are known."""
+    """A column for each resource and one of seconds, a point for each row of which all are known.
+
+    Repeats on one machine tell how noisy it is, and nothing more of what its cores or memory do.
+    """
     points = [
-        (*(float(row[RESOURCES[name]]) for name in resources), seconds)
+        (*(float(row[RESOURCES[name]]) for name in resources), float(row["mean_seconds"]))
         for row in rows
         if all(row[RESOURCES[name]] is not None for name in resources)
-        for seconds in row["trial_seconds"]
     ]
     return tuple(np.array(column, np.float64) for column in zip(*points, strict=True)) or (np.empty(0),) * 3
 
@@ -155,7 +157,8 @@ def _plane(rows: Sequence[Row]) -> Plane | None:
     columns = np.column_stack([np.ones(n), cores, memory])
     scaled = columns / np.sqrt((columns**2).sum(axis=0))
     singular = np.linalg.svd(scaled, compute_uv=False)
-    condition = float(singular[0] / singular[-1]) if len(singular) == 3 and singular[-1] > 1e-10 else None
+    in_step = len(singular) < 3 or singular[-1] <= 1e-10 or between >= 1 - 1e-9
+    condition = None if in_step else float(singular[0] / singular[-1])
     if condition is None or n < 4 or np.ptp(y) == 0:
         why = (
             "cores and memory_gb rise in step: nothing tells which of them it is"

@@ -103,15 +103,17 @@ class Pair:
         other = self.fastest.best(axis, value)[0] if axis.of_both else self.fastest.model.seconds(self.fastest.size)
         return math.log(self.slower.best(axis, value)[0] / other)
 
-    @property
-    def doubt(self) -> float:
-        """The held-out errors of both, as if they had nothing to do with each other."""
-        return math.log1p(math.hypot(self.slower.series.error, self.fastest.series.error))
+    def doubt(self, axis: Axis, value: int) -> float:
+        """What both predictions leave open, as if their errors had nothing to do with each other."""
+        size = self.slower.best(axis, value)[1]
+        other = self.fastest.best(axis, value)[1] if axis.of_both else self.fastest.size
+        each = (self.slower.series.doubt(size), self.fastest.series.doubt(other))
+        return math.hypot(*(math.inf if doubt is None else doubt for doubt in each))
 
     @property
     def errors(self) -> str:
         said = [f"{percent(side.series.error, 2)} for {title(side.platform)}" for side in (self.slower, self.fastest)]
-        return listed(said)
+        return f"whose median is {listed(said)}"
 
 
 def flips(comparison: Comparison, found: Sequence[Series]) -> list[str]:
@@ -131,7 +133,7 @@ def flips(comparison: Comparison, found: Sequence[Series]) -> list[str]:
 def _side(standing: Standing, found: Sequence[Series]) -> Side | None:
     row = standing.best
     series = next((series for series in found if series.model is not None and series.holds(row)), None)
-    if series is None or series.model is None or row["unit"] != "epoch":
+    if series is None or series.model is None or series.spread is None or row["unit"] != "epoch":
         return None
     mine = next((point.size for point in series.points if _is_of(point, row)), None)
     if mine is None:
@@ -171,7 +173,7 @@ def _of_pair(pair: Pair) -> Iterator[str]:
         slower, fastest = pair.slower, pair.fastest
         yield (
             f"{slower.at(slower.size)} is not predicted to overtake {fastest.at(fastest.size)} below "
-            f"{listed(limits, 'or')}, which is as far as was validated (held-out error {pair.errors})."
+            f"{listed(limits, 'or')}, which is as far as was validated (by held-out errors {pair.errors})."
         )
 
 
@@ -211,26 +213,25 @@ def _grid(start: int, end: int) -> list[int]:
     return [int(value) for value in (values if end > start else values[::-1])]
 
 
-def _first(axis: Axis, pair: Pair, way: Sequence[int], gaps: Sequence[float], *, below: float) -> int | None:
-    """The value nearest to the measured one from which on the gap is below some level."""
-    number = next((number for number, gap in enumerate(gaps) if gap < below), None)
+def _first(way: Sequence[int], is_so: Callable[[int], bool]) -> int | None:
+    """The value nearest to the measured one from which on something is so."""
+    number = next((number for number, value in enumerate(way) if is_so(value)), None)
     if number is None:
         return None
     value, last = way[number], way[max(number - 1, 0)]
     while abs(value - last) > 1:
         middle = (value + last) // 2
-        value, last = (middle, last) if pair.gap(axis, middle) < below else (value, middle)
+        value, last = (middle, last) if is_so(middle) else (value, middle)
     return value
 
 
 def _crossing(axis: Axis, pair: Pair, start: int, way: Sequence[int]) -> str | None:
-    gaps = [pair.gap(axis, value) for value in way]
-    value = _first(axis, pair, way, gaps, below=0.0)
+    value = _first(way, lambda each: pair.gap(axis, each) < 0)
     if value is None:
         return None
     up, exact = value > start, axis.name == "executors"
-    earliest = _first(axis, pair, way, gaps, below=pair.doubt) or value
-    surely = _first(axis, pair, way, gaps, below=-pair.doubt)
+    earliest = _first(way, lambda each: pair.gap(axis, each) < pair.doubt(axis, each)) or value
+    surely = _first(way, lambda each: pair.gap(axis, each) < -pair.doubt(axis, each))
     took, size = pair.slower.best(axis, value)
     other = pair.fastest.best(axis, value)[1] if axis.of_both else pair.fastest.size
     number = _number(value, exact=exact, down=not up)
@@ -245,7 +246,7 @@ def _crossing(axis: Axis, pair: Pair, start: int, way: Sequence[int]) -> str | N
         number = axis.said(number) + ("" if up else " or fewer")
     return (
         f"{number} {who} is predicted to overtake {pair.fastest.at(other)}, at {seconds(took)} "
-        f"({within} by the held-out errors, {pair.errors})."
+        f"({within}, 19 times of 20 by the held-out errors, {pair.errors})."
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from report.cost import judged
 from report.statistics import Call, Sample, call, holm, welch_less
+from report.trainings import unequal
 from report.verdict import Comparison, Row
 from report.words import counted, money, resources, seconds, title
 
@@ -34,7 +35,7 @@ class Step:
     def added_price(self) -> float | None:
         """Of a whole training."""
         prices = [row["price_per_training"] for row in (self.more, self.fewer)]
-        return None if None in prices else prices[0] - prices[1]
+        return None if None in prices or unequal(self.more, self.fewer) else prices[0] - prices[1]
 
     @property
     def saved_each(self) -> float:

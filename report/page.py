@@ -318,7 +318,7 @@ def _html(
             {**_screen(comparison, attempts, run, baseline, timelines), "figures": figures, "flips": flipping}
             for comparison, figures, flipping in zip(found, drawn, more["flips"], strict=False)
         ],
-        targets=paying.targets_shown(configurations, baseline),
+        targets=paying.targets_shown(configurations, baseline, run),
         total=len(found),
         rest=[_answer(comparison, run) for comparison in found[MOST_COMPARISONS:][:40]],
         order=order,
@@ -370,7 +370,7 @@ def _screen(
         "factors": [spent.factor(each) for each in factors.factors(comparison, precision=baseline.precision)],
         "load": timeline.load_rows(comparison, timelines),
         "of_load": timeline.of_load(comparison),
-        **paying.shown(comparison, baseline, run.terms.prices),
+        **paying.shown(comparison, baseline, run),
     }
 
 

@@ -83,11 +83,14 @@ def side_by_side(first: pl.DataFrame, second: pl.DataFrame, *, baseline: Baselin
     same = same or (*SAME, "machine", "run_id")
     sides = [{_key(row, same): row for row in rows} for rows in found]
     names = _names([row for side in sides for row in side.values()], same)
-    keys = [key for key in sides[0] if key in sides[1]]
+    ones, others = (
+        [key for key, row in side.items() if key not in beside or _has_time_for(row, beside[key])]
+        for side, beside in (sides, sides[::-1])
+    )
     return SideBySide(
-        pairs=tuple(_pairs([(names[key], sides[0][key], sides[1][key]) for key in keys])),
-        only_first=tuple(names[key] for key in sides[0] if key not in sides[1]),
-        only_second=tuple(names[key] for key in sides[1] if key not in sides[0]),
+        pairs=tuple(_pairs([(names[key], sides[0][key], sides[1][key]) for key in ones if key in others])),
+        only_first=tuple(names[key] for key in ones if key not in others),
+        only_second=tuple(names[key] for key in others if key not in ones),
     )
 
 
@@ -105,7 +108,12 @@ def _tells_apart(same: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> bool
 def _timed(records: pl.DataFrame, baseline: BaselineSpec) -> list[dict[str, Any]]:
     """The configurations that have a time, best first."""
     _, frame = compared(records, baseline=baseline)
-    return frame.filter(pl.col("mean_seconds").is_not_null()).to_dicts()
+    return frame.filter(pl.col("rank_by").is_not_null()).to_dicts()
+
+
+def _has_time_for(row: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Where the other one is compared by the pass, so is this: the passes of all its trials have to be known."""
+    return row["seconds_per_pass"] is not None or not other["by_pass"]
 
 
 def _names(rows: Sequence[Mapping[str, Any]], same: Sequence[str]) -> dict[Key, str]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -23,6 +23,8 @@ MOST_HELD_OUT = 300
 FARTHEST = 4  # times the measured range in each variable
 LEVEL = 0.95
 NOT_VALIDATED = "physics model, not validated"
+Edge = Literal["smallest", "largest"]
+EDGES: tuple[Edge, Edge] = ("smallest", "largest")
 # Trainings that differ in one of these have a model each.
 ALIKE = (
     "machine", "origin", "platform", "device", "deploy_mode", "solver", "precision", "gradient", "compression",
@@ -68,7 +70,8 @@ class Series:
     refusal: str | None = None
     model: Model | None = None
     held_out: tuple[HeldOut, ...] = ()
-    beyond: Mapping[str, float] = field(default_factory=dict)  # error of what has an axis's largest value, all held out
+    # Errors of what has a variable's smallest, or largest, value, all of that held out.
+    edges: Mapping[tuple[str, Edge], float] = field(default_factory=dict)
 
     @property
     def error(self) -> float:
@@ -86,6 +89,17 @@ class Series:
             return None
         squares = [math.log(each.predicted / each.point.seconds) ** 2 for each in self.held_out]
         return math.sqrt(sum(squares) / len(squares))
+
+    def doubt(self, size: Size) -> float | None:
+        """How far off a prediction may be, as a logarithm, 19 times of 20; None where that is not known."""
+        from scipy.special import stdtrit
+
+        spread = self.spread
+        passed = [(name, edge) for name, (edge, _) in _passed(self, size).items()]
+        if spread is None or any(each not in self.edges for each in passed):
+            return None
+        errors = [spread, *(math.log1p(self.edges[each]) for each in passed)]
+        return float(stdtrit(len(self.held_out) - 1, (1 + LEVEL) / 2)) * max(errors)
 
     def holds(self, row: Mapping[str, Any]) -> bool:
         return (
@@ -148,8 +162,6 @@ def variables(size: Size) -> dict[str, int]:
 
 def predicted(series: Series, size: Size) -> Prediction:
     """SettingError where there is no model, or where it says nothing of this."""
-    from scipy.special import stdtrit
-
     if series.model is None:
         raise SettingError(f"no prediction: {series.refusal}")
     seconds = series.model.seconds(size)
@@ -159,17 +171,12 @@ def predicted(series: Series, size: Size) -> Prediction:
             f"measure rows or executors farther apart"
         )
     extrapolated, outside = _placed(series, size)
-    spread = series.spread
-    low = high = None
-    if spread is not None and not outside:
-        errors = [spread, *(math.log1p(series.beyond[name]) for name in extrapolated if name in series.beyond)]
-        factor = math.exp(float(stdtrit(len(series.held_out) - 1, (1 + LEVEL) / 2)) * max(errors))
-        low, high = seconds / factor, seconds * factor
+    doubt = None if outside else series.doubt(size)
     return Prediction(
         size=size,
         seconds=seconds,
-        low=low,
-        high=high,
+        low=None if doubt is None else seconds / math.exp(doubt),
+        high=None if doubt is None else seconds * math.exp(doubt),
         parts=series.model.parts(size),
         error=series.error,
         extrapolated=extrapolated,
@@ -178,9 +185,12 @@ def predicted(series: Series, size: Size) -> Prediction:
 
 
 def reach(series: Series, name: str) -> tuple[float, float] | None:
-    """From where to where a variable may be asked for; None where it was not varied."""
+    """From where to where a variable is validated; None where it was not varied."""
     known = series.known.get(name, ())
-    return (known[0] / FARTHEST, float(known[-1] * FARTHEST)) if len(known) > 1 else None
+    if len(known) < 2:
+        return None
+    below, above = (FARTHEST if (name, edge) in series.edges else 1 for edge in EDGES)
+    return known[0] / below, float(known[-1] * above)
 
 
 def named(series: Series) -> str:
@@ -192,20 +202,30 @@ def named(series: Series) -> str:
     return title(of["platform"]) + (f" ({', '.join(inside)})" if inside else "")
 
 
-def _placed(series: Series, size: Size) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    extrapolated, outside = [], []
+def _passed(series: Series, size: Size) -> dict[str, tuple[Edge, int]]:
+    """The variables that are outside of what was measured, with the edge beyond which they are."""
+    found: dict[str, tuple[Edge, int]] = {}
     for name, value in variables(size).items():
         known = series.known.get(name, ())
-        if not known or value in known or known[0] < value < known[-1]:
-            continue
-        extrapolated.append(name)
-        if len(known) == 1 and name != "cores in all":
-            outside.append(f"{name} {value:,} where only {known[0]:,} was measured")
-        elif value > FARTHEST * known[-1]:
-            outside.append(f"{name} {value:,} is beyond {FARTHEST} times the {known[-1]:,} that was measured")
-        elif value * FARTHEST < known[0]:
-            outside.append(f"{name} {value:,} is below a quarter of the {known[0]:,} that was measured")
-    return tuple(extrapolated), tuple(outside)
+        if known and not known[0] <= value <= known[-1]:
+            found[name] = ("largest", known[-1]) if value > known[-1] else ("smallest", known[0])
+    return found
+
+
+def _placed(series: Series, size: Size) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    passed, outside = _passed(series, size), []
+    for name, (edge, known) in passed.items():
+        value = variables(size)[name]
+        if len(series.known[name]) == 1 and name != "cores in all":
+            outside.append(f"{name} {value:,} where only {known:,} was measured")
+        elif value > FARTHEST * known:
+            outside.append(f"{name} {value:,} is beyond {FARTHEST} times the {known:,} that was measured")
+        elif value * FARTHEST < known:
+            outside.append(f"{name} {value:,} is below a quarter of the {known:,} that was measured")
+        elif (name, edge) not in series.edges and not (name == "cores in all" and outside):
+            side = "above" if edge == "largest" else "below"
+            outside.append(f"{name} {value:,} is {side} the {known:,} that was measured, which was not held out")
+    return tuple(passed), tuple(outside)
 
 
 def _configurations(attempts: pl.DataFrame) -> list[dict[str, Any]]:
@@ -243,8 +263,13 @@ def _series(rows: Sequence[Mapping[str, Any]]) -> Series:
         HeldOut(point=points[number], predicted=measured.fitted(every[every != number]).seconds(points[number].size))
         for number in _tried(points)
     ]
-    beyond = {name: error for name in AXES if (error := _beyond(points, name, measured)) is not None}
-    return replace(plain, model=measured.fitted(), held_out=tuple(held_out), beyond=beyond)
+    edges = {
+        (name, edge): error
+        for name in AXES
+        for edge in EDGES
+        if (error := _edge_error(points, name, edge, measured)) is not None
+    }
+    return replace(plain, model=measured.fitted(), held_out=tuple(held_out), edges=edges)
 
 
 def _known(points: Sequence[Point]) -> dict[str, tuple[int, ...]]:
@@ -270,16 +295,22 @@ def _largeness(point: Point) -> tuple[float, int]:
     return point.size.flop, point.size.total_cores
 
 
-def _beyond(points: Sequence[Point], name: str, measured: Measured) -> float | None:
-    """The median error at the largest value of a variable, of a model that has seen no configuration with it."""
+def _edge_error(points: Sequence[Point], name: str, edge: Edge, measured: Measured) -> float | None:
+    """The median error at the smallest or largest value of a variable, of a model that has seen nothing with it.
+
+    None where that leaves a single value of it, of which no model learns what another one takes; or too few points.
+    """
     values = [variables(point.size).get(name) for point in points]
     known = sorted({value for value in values if value is not None})
-    rest = [number for number, value in enumerate(values) if known and value != known[-1]]
-    if len(known) < 3 or len(rest) < LEAST - 1:
+    if len(known) < 3:
+        return None
+    last = known[-1] if edge == "largest" else known[0]
+    rest = [number for number, value in enumerate(values) if value != last]
+    if len(rest) < LEAST - 1:
         return None
     model = measured.fitted(rest)
-    edge = [point for point, value in zip(points, values, strict=True) if value == known[-1]]
-    return median(abs(model.seconds(point.size) / point.seconds - 1) for point in edge)
+    held_out = [point for point, value in zip(points, values, strict=True) if value == last]
+    return median(abs(model.seconds(point.size) / point.seconds - 1) for point in held_out)
 
 
 def _too_few(series: Series) -> str:

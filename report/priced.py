@@ -11,35 +11,40 @@ from report.cost import Question
 from report.drawing import Figure, Palette
 from report.facts import Prices, RunFacts
 from report.figure_pareto import Point, pareto_figure
+from report.imported import is_imported
 from report.price import BreakEven, Payback
 from report.verdict import Comparison
 from report.words import counted, label, listed, money, percent, resources, seconds, significant, solver, title, varying
 
 
-def said(comparison: Comparison, questions: Sequence[Question], prices: Prices) -> list[str]:
+def said(comparison: Comparison, questions: Sequence[Question], run: RunFacts) -> list[str]:
     """What the fastest and the cheapest cost, when renting is cheaper, and when start-up is paid back."""
+    prices = run.terms.prices
     rows = price.priced(comparison)
     lines = []
     if rows:
-        cheapest = min(rows, key=lambda row: (row["price_per_training"], row["training_seconds"]))
-        fastest = min(rows, key=lambda row: (row["training_seconds"], row["price_per_training"]))
+        cheapest = min(rows, key=lambda row: (row["price_per_training"], row["whole_seconds"]))
+        fastest = min(rows, key=lambda row: (row["whole_seconds"], row["price_per_training"]))
         named = [("cheapest", cheapest), ("fastest", fastest)]
         if cheapest is fastest:
             named = [("cheapest and the fastest", cheapest)]
         lines += [
             f"The {what} training is that of {comparison.label(row)}: "
-            f"{money(row['price_per_training'], prices.currency)} and {seconds(row['training_seconds'])}, start-up and "
+            f"{money(row['price_per_training'], prices.currency)} and {seconds(row['whole_seconds'])}, start-up and "
             f"loading included."
             for what, row in named
         ]
-    lines += [_rented(each, prices) for each in price.break_evens(comparison, questions)]
+    lines += [_rented(each, run) for each in price.break_evens(comparison, questions)]
+    lines += [f"Not compared by whole trainings: {why}." for why in price.not_compared(comparison)]
     return lines + _paid_back(price.paybacks(comparison), comparison)
 
 
-def _rented(each: BreakEven, prices: Prices) -> str:
+def _rented(each: BreakEven, run: RunFacts) -> str:
+    prices = run.terms.prices
     name = f"{title(each.cluster['platform'])} with {resources(each.cluster)}"
-    what = "a GPU" if each.against == "one GPU" else f"one machine with {resources(each.rented)}"
-    priced = "" if each.price is None else f" ({money(each.price, prices.currency)})"
+    share = run.share_of_machine(each.rented)
+    what = "a GPU" if each.against == "one GPU" else share or f"one machine with {resources(each.rented)}"
+    priced = "" if each.price is None else f" ({money(each.price, prices.currency)}{_included(each, prices)})"
     if each.core_hours is not None:
         hours = significant(each.core_hours, 3)
         text = f"its hour costs less than {hours} core-hours of the cluster{priced}"
@@ -47,18 +52,43 @@ def _rented(each: BreakEven, prices: Prices) -> str:
         text = f"its hour costs less than {significant(each.ratio, 3)} hours of the cluster{priced}"
     idle = "on an idle cluster of one's own that buys nothing"
     if each.saved_seconds > 0:
-        idle = f"on an idle cluster of one's own it saves no money, and {seconds(each.saved_seconds)} of each training"
-    return f"Renting {what} is cheaper than {name} as long as {text}; {idle}."
+        what_each = "training" if each.is_whole else "pass" if each.cluster["by_pass"] else "epoch"
+        idle = (
+            f"on an idle cluster of one's own it saves no money but saves {seconds(each.saved_seconds)} of each "
+            f"{what_each}"
+        )
+    return f"Renting {what} is cheaper than {name} as long as {text}; {idle}{_plain(each)}."
+
+
+def _included(each: BreakEven, prices: Prices) -> str:
+    """What an hour of the cluster costs beside its cores."""
+    if is_imported(each.cluster):
+        return ""  # it may have brought its own price
+    known = {"memory": prices.memory_gb_hour, "GPUs": price.gpus_of(each.cluster)}
+    extras = [name for name, there in known.items() if there]
+    return f" with their {listed(extras)}" if extras else ""
+
+
+def _plain(each: BreakEven) -> str:
+    if not each.is_imported:
+        return ""
+    row = each.rented if is_imported(each.rented) else each.cluster
+    left_out = "" if each.is_whole else ", so start-up and loading are left out"
+    return f" (in plain numbers: {title(row['platform'])} is imported from {row['origin']}{left_out})"
 
 
 def _paid_back(found: Sequence[Payback], comparison: Comparison) -> list[str]:
     never = [title(each.row["platform"]) for each in found if each.epochs is None]
+    no_later = [comparison.label(each.row) for each in found if each.epochs == 0]
     lines = [
         f"{comparison.label(each.row)} has made up for its start-up against the baseline after "
         f"{counted(each.epochs, 'epoch')}."
         for each in found
-        if each.epochs is not None
+        if each.epochs
     ]
+    if no_later:
+        has = "has" if len(no_later) == 1 else "have"
+        lines.append(f"{listed(no_later)} {has} no start-up to make up for, being ready no later than the baseline.")
     if never:
         lines.append(
             f"No number of epochs makes up for the start-up of {listed(never, 'or')}: none is faster an epoch."
@@ -71,7 +101,7 @@ def price_points(comparison: Comparison, prices: Prices) -> list[Point]:
         Point(
             platform=row["platform"],
             label=comparison.label(row),
-            seconds=row["training_seconds"],
+            seconds=row["whole_seconds"],
             value=row["price_per_training"],
             said=money(row["price_per_training"], prices.currency),
         )
@@ -81,23 +111,20 @@ def price_points(comparison: Comparison, prices: Prices) -> list[Point]:
 
 def accuracy_points(configurations: pl.DataFrame, *, dataset: str, network: str) -> list[Point]:
     """Of all work on a dataset with a network: where each training ended, after how many seconds of training."""
-    known = pl.col("final_accuracy").is_finite() & pl.col("mean_seconds").is_not_null()
+    known = pl.col("final_accuracy").is_finite() & pl.col("training_seconds").is_not_null()
     mine = (pl.col("dataset") == dataset) & (pl.col("network") == network)
     rows = configurations.filter(known.fill_null(False) & mine).to_dicts()
-    found = []
-    for row in rows:
-        epochs = 1 if row["unit"] == "training" else row["epochs_requested"]
-        if epochs is not None:
-            found.append(
-                Point(
-                    platform=row["platform"],
-                    label=f"{label(row, varying=varying(rows))}, {solver(row)}",
-                    seconds=epochs * row["mean_seconds"],
-                    value=100 * row["final_accuracy"],
-                    said=percent(row["final_accuracy"]),
-                )
-            )
-    return found
+    names = varying(rows)
+    return [
+        Point(
+            platform=row["platform"],
+            label=f"{label(row, varying=names)}, {solver(row)}",
+            seconds=row["training_seconds"],
+            value=100 * row["final_accuracy"],
+            said=percent(row["final_accuracy"]),
+        )
+        for row in rows
+    ]
 
 
 def figures(

@@ -101,18 +101,25 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speeds:
-    """FLOP/s of a core, by how many work at once; 1 where it was not measured."""
+    """FLOP/s of a core, by how many work at once; 1 where it was not measured.
+
+    A speed that is the very same with more cores is that of a machine which has no more.
+    """
 
     cores: tuple[int, ...] = ()
     of_a_core: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, points: Sequence[Point]) -> Speeds:
+        measured = [(point.size.total_cores, point.flops) for point in points if point.flops is not None]
+        if len(measured) < len(points):
+            return cls()
+        fewest: dict[str, int] = {}
+        for cores, flops in sorted(measured):
+            fewest.setdefault(f"{flops:.9g}", cores)
         found: dict[int, list[float]] = {}
-        for point in points:
-            if point.flops is None:
-                return cls()
-            found.setdefault(point.size.total_cores, []).append(point.flops / point.size.total_cores)
+        for cores, flops in measured:
+            found.setdefault(cores, []).append(flops / fewest[f"{flops:.9g}"])
         return cls(cores=tuple(sorted(found)), of_a_core=tuple(median(found[cores]) for cores in sorted(found)))
 
     def at(self, cores: int) -> float:

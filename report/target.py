@@ -36,7 +36,7 @@ OF_TRIALS = (
     pl.when(_all_reached).then(pl.col("to_target_low").filter(_judged).mean()).alias("seconds_to_target_low"),
     _in_order(pl.col("to_target")).alias("trial_to_target"),
     _in_order(pl.col("to_target_low")).alias("trial_to_target_low"),
-    _in_order(pl.col("startup_seconds") + pl.col("load_seconds")).alias("trial_fixed_to_target"),
+    _in_order(pl.col("fixed_seconds")).alias("trial_fixed_to_target"),
 )
 
 

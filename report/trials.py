@@ -21,6 +21,7 @@ def trials(records: pl.DataFrame) -> pl.DataFrame:
     """A row for each attempt at a trial, in the order in which they ran; `counts` marks the last attempt of a trial.
 
     `seconds` is the mean of its epochs without the warm-up, where it has others; only a `ranked` one has a say.
+    `training_seconds` is what all of its epochs took, warm-up included, and `fixed_seconds` start-up and loading.
     """
     named = _with_configuration(_completed(records)).with_row_index("row")
     timed = pl.col("seconds").is_finite() & (pl.col("seconds") > 0)
@@ -60,6 +61,7 @@ def trials(records: pl.DataFrame) -> pl.DataFrame:
         pl.col("test_accuracy").drop_nulls().last().alias("final_accuracy"),
         pl.col("startup_seconds").drop_nulls().first(),
         pl.col("price_per_hour").drop_nulls().first(),
+        *_of_training(timed),
     )
     diverged = pl.col("outcome").eq("ok") & pl.col("bad_loss")
     refused = pl.col("outcome").eq("ok") & pl.col("negative_loss").is_not_null()
@@ -73,6 +75,7 @@ def trials(records: pl.DataFrame) -> pl.DataFrame:
             .otherwise("outcome"),
             reason=pl.when(refused & ~diverged).then(_impossible_loss()).otherwise("reason"),
             counts=counts,
+            fixed_seconds=pl.col("startup_seconds") + pl.col("load_seconds"),
         )
         .with_columns(
             seconds_per_pass=pl.when(pl.col("seconds_per_pass").is_finite()).then("seconds_per_pass"),
@@ -117,6 +120,22 @@ def _with_configuration(records: pl.DataFrame) -> pl.DataFrame:
     records = records.with_columns(whole_epochs=pl.when(pl.col("unit") == "training").then("epochs_requested"))
     configurations = records.select(key).unique(maintain_order=True).with_row_index("configuration")
     return records.join(configurations, on=key, how="left", nulls_equal=True, maintain_order="left")
+
+
+def _of_training(timed: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    """What a trial trained in all, and how many epochs that was; of an epoch that is not there nothing is guessed."""
+    is_training = pl.col("unit").first() == "training"
+    asked = pl.col("epochs_requested").drop_nulls().last()
+    ended = (pl.col("epoch").drop_nulls().n_unique() == asked) | pl.col("stopped_early").fill_null(False).any()
+    is_whole = timed.fill_null(False).all() & (pl.col("epoch").n_unique() == pl.len()) & ended
+    return (
+        pl.when(is_training)
+        .then(pl.col("seconds").filter(timed).mean())
+        .when(is_whole)
+        .then(pl.col("seconds").sum())
+        .alias("training_seconds"),
+        pl.when(is_training).then(asked).when(is_whole).then(pl.len().cast(pl.Int64)).alias("training_epochs"),
+    )
 
 
 def whole_mean(name: str, kept: pl.Expr) -> pl.Expr:

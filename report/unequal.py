@@ -71,9 +71,14 @@ def is_bracket(row: Row) -> bool:
 def to_json(comparison: Comparison, *, baseline: BaselineSpec) -> dict[str, Any]:
     """As a comparison of equal work has it, with what each platform did to get there."""
     whole = {key: value for key, value in as_json(comparison).items() if key not in OF_EQUAL_WORK}
+    asked = cost.questions(comparison, spec=baseline)
+    of_cost = cost.in_verdict(asked)  # the verdict's tests take the later end of a bracket for its time
     platforms = {
         **whole["platforms"],
-        **{each.platform: whole["platforms"][each.platform] | _how(each.best) for each in comparison.standings},
+        **{
+            each.platform: whole["platforms"][each.platform] | of_cost.get(each.platform, {}) | _how(each.best)
+            for each in comparison.standings
+        },
     }
     reached = [
         {"configuration": named(comparison, row), "reached": row["reached"], "of": row["judged"]}
@@ -83,7 +88,7 @@ def to_json(comparison: Comparison, *, baseline: BaselineSpec) -> dict[str, Any]
     return {
         **whole, "platforms": platforms, "target": comparison.work["target"],
         "ranked_by": "seconds_to_target", "reached": reached, "sentences": said(comparison),
-        "cost": [cost.to_json(each) for each in cost.questions(comparison, spec=baseline)],
+        "cost": [cost.to_json(each) for each in asked],
     }  # fmt: skip
 
 

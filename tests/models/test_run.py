@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from models.dataset import Dataset
-from models.probes import Peak
+from models.probes import Peak, usable_cores
 from models.record import EpochRecord
 from models.run import Event, Session, decode_event, encode_session
 from models.spec import Resources, TrialSpec
@@ -73,6 +73,14 @@ def test_an_epoch_of_several_passes_has_the_arithmetic_of_all(tmp_path: Path) ->
     assert [each.floor_seconds for each in found] == [
         pytest.approx(each.samples * (NETWORK.flop_per_row() or 0) / 2e9) for each in found if each.samples
     ]
+
+
+def test_more_cores_than_were_probed_have_no_floor(tmp_path: Path) -> None:
+    """Though a peak of as many threads is there: it is of another machine."""
+    many = usable_cores() + 1
+    wide = spec("torch-cpu", resources=Resources(threads=many))
+    found = records(tmp_path, wide, peaks=(Peak(precision="float32", threads=many, flops=2e9),))
+    assert {(each.peak_flops, each.floor_seconds) for each in found} == {(None, None)}
 
 
 def test_without_a_peak_there_is_no_floor(tmp_path: Path) -> None:

@@ -58,6 +58,11 @@ def test_every_column_has_its_place_in_the_record() -> None:
     assert {name: getattr(record, name) for name in wanted} == wanted
 
 
+def test_a_platforms_name_tells_of_a_gpu() -> None:
+    names = ("torch-cuda", "Tensorflow-CUDA", "torch-cpu", "cuda-less")
+    assert [read(row(platform=name))[0].device for name in names] == ["cuda", "cuda", None, None]
+
+
 @pytest.mark.parametrize(
     ("cells", "updates", "passes"),
     [

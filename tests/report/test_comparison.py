@@ -19,7 +19,8 @@ from models.record import COLUMNS, IDENTITY, schema
 from report.comparison import COLUMNS as COMPARISON
 from report.comparison import compared
 from report.merge import merged_files, records_table
-from tests.report.made import BASELINE, QUICK, Made, ended, mllib, outcome, outcomes, torch, with_records
+from report.page import report_files
+from tests.report.made import BASELINE, QUICK, RUN, Made, ended, mllib, outcome, outcomes, torch, with_records
 
 
 def rows(found: Sequence[Outcome]) -> list[dict[str, str]]:
@@ -250,6 +251,20 @@ def test_passes_that_differ_are_ranked_by_the_pass() -> None:
     assert found["by_pass"].all()
     assert found["platform"].to_list() == ["mllib", "torch-cpu"]
     assert found["seconds_per_pass"].to_list() == pytest.approx([0.5, 1.0])
+
+
+def test_one_trial_without_passes_leaves_its_configuration_unranked_where_others_passes_differ() -> None:
+    spark = [mllib(1, 1, 1.5, solver="l-bfgs", passes=3), mllib(2, 1, 1.0, solver="l-bfgs")]
+    found = [
+        with_records(each, passes=None) if (each.spec.resources.executors, each.spec.trial) == (2, 2) else each
+        for each in outcomes([torch(1, 1.0, solver="l-bfgs"), *spark])
+    ]
+    status = {(row["platform"], row["executors"]): row["status"] for row in rows(found)}
+    assert status["mllib", "2"] == (
+        "not ranked: its passes over the rows are not known of every trial, and others' differ"
+    )
+    assert status["mllib", "1"] == status["torch-cpu", ""] == "ok"
+    assert report_files(records_table(found), run=RUN, baseline=BASELINE)["report.html"].endswith(b"</html>")
 
 
 def test_names_are_no_formulas() -> None:

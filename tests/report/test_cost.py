@@ -12,7 +12,7 @@ from scipy import stats
 
 from models.outcome import Outcome
 from report.merge import records_table
-from report.page import summary
+from report.page import report_files, summary
 from tests.report.made import BASELINE, QUICK, RUN, Made, mllib, outcomes, torch, torch_spark, with_records
 from tests.report.test_target import TERMS, learnt
 
@@ -63,6 +63,21 @@ def test_unbounded_is_said_with_the_best_that_was_reached() -> None:
     assert (spark["best"]["executors"], spark["at"]) == (4, None)
 
 
+def test_a_machine_says_how_much_of_it_was_used() -> None:
+    found = outcomes(MADE, noise=0.0)
+    machine = costs(found, "one machine")["platforms"]["torch-spark"]
+    assert machine["reason"] == "0.20 s against one machine's 0.30 s with 4 threads"
+    part, whole = (
+        report_files(records_table(found), run=replace(RUN, cores=cores), baseline=BASELINE)["report.html"].decode()
+        for cores in (64, 4)
+    )
+    assert "4 of this machine&#39;s 64 cores (torch-cpu)" in part
+    assert "one machine (torch-cpu)" not in part
+    assert "Renting 4 of this machine&#39;s 64 cores is cheaper than" in part.replace('<span class="kept">', "")
+    assert "one machine (torch-cpu)" in whole
+    assert "of this machine&#39;s 4 cores" not in whole
+
+
 def test_against_one_thread_it_is_the_verdicts_own() -> None:
     for seed in range(20):  # with noise at which some tests go one way and some the other
         found = outcomes([torch(1, 1.0), mllib(1, 1, 1.02), mllib(2, 1, 0.96)], noise=0.02, seed=seed)
@@ -72,14 +87,74 @@ def test_against_one_thread_it_is_the_verdicts_own() -> None:
 
 
 def test_with_start_up_a_training_of_five_epochs_is_compared() -> None:
-    """By hand: 0.2 + 0.3 + 5 x 1.0 = 5.5 s for a thread; 4 + 1 + 5 x 0.4 = 7.0 s, and 5 + 5 x 0.05 = 5.25 s."""
+    """By hand, the first epoch 1.6 times as long: 0.2 + 0.3 + 5.6 x 1.0 = 6.1 s for a thread; 4 + 1 + 5.6 x 0.4 = 7.24
+    s, and 5 + 5.6 x 0.05 = 5.28 s."""
     made = [torch(1, 1.0), torch_spark(2, 1, 0.4), torch_spark(8, 1, 0.05)]
     found = fixed(outcomes(made, noise=0.0), {"torch-cpu": (0.2, 0.3), "torch-spark": (4.0, 1.0)})
     without, with_it = (costs(found, "one thread", with_startup=each) for each in (False, True))
     assert without["platforms"]["torch-spark"]["cores"] == 2
-    assert with_it["baseline"]["seconds"] == pytest.approx(5.5)
+    assert with_it["baseline"]["seconds"] == pytest.approx(6.1)
     spark = with_it["platforms"]["torch-spark"]
-    assert (spark["cores"], spark["at"]["seconds"]) == (8, pytest.approx(5.25))
+    assert (spark["cores"], spark["at"]["seconds"]) == (8, pytest.approx(5.28))
+
+
+L_BFGS = {"solver": "l-bfgs", "passes": 3}
+START = {"torch-cpu": (0.5, 0.5), "mllib": (4.0, 1.0)}
+
+
+def trained(made: Made, seconds: Sequence[float], **changes: object) -> list[Outcome]:
+    """Three trials whose epochs took these."""
+    return [
+        with_records(learnt(made, [None] * len(seconds), seconds=seconds, trial=trial), **changes)
+        for trial in (1, 2, 3)
+    ]
+
+
+def test_an_epoch_of_three_passes_counts_with_all_of_them_and_a_slow_first_one_as_it_was() -> None:
+    """By hand: 1 + 9 + 3 + 3 = 16 s for a thread; 4 + 1 + 6 + 1 + 1 = 13 s, though an epoch's mean is 1 s."""
+    found = [
+        *trained(torch(1, 3.0, **L_BFGS), (9.0, 3.0, 3.0)),
+        *trained(mllib(2, 1, 1.0, **L_BFGS), (6.0, 1.0, 1.0)),
+    ]
+    told = costs(fixed(found, START), "one thread", with_startup=True)
+    assert told["baseline"]["seconds"] == pytest.approx(16)
+    spark = told["platforms"]["mllib"]
+    assert (spark["cores"], spark["best"]["seconds"]) == (2, pytest.approx(13))
+
+
+def test_trainings_of_unequal_passes_are_not_compared_and_that_is_said() -> None:
+    found = [
+        *trained(torch(1, 3.0, **L_BFGS), (9.0, 3.0, 3.0)),
+        *trained(mllib(2, 1, 1.0, solver="l-bfgs", passes=5), (6.0, 1.0, 1.0)),
+    ]
+    found = fixed(found, START)
+    told = costs(found, "one thread", with_startup=True)
+    assert (told["baseline"], told["platforms"]) == (None, {})
+    assert told["no_baseline"].startswith("an epoch is not the same number of passes over the rows for all")
+    assert costs(found, "one thread")["platforms"]["mllib"]["best"]["seconds"] == pytest.approx(1 / 5), "by the pass"
+    assert "so trainings are not equal work" in page_of(found)
+
+
+def page_of(found: Sequence[Outcome]) -> str:
+    page = report_files(records_table(found), run=RUN, baseline=BASELINE)["report.html"].decode()
+    return page.replace('<span class="kept">', "").replace("</span>", "")
+
+
+def test_a_training_that_stopped_early_is_no_equal_of_one_that_did_not() -> None:
+    found = [
+        *trained(torch(1, 3.0), (3.0, 3.0, 3.0)),
+        *trained(mllib(2, 1, 1.0), (1.0, 1.0), epochs_requested=3, stopped_early=True),
+    ]
+    told = costs(fixed(found, START), "one thread", with_startup=True)
+    assert told["platforms"] == {}
+    assert told["left_out"] == {"mllib": "a training of Spark MLlib had 2 epochs, and one of torch-cpu 3"}
+    assert "a training of Spark MLlib had 2 epochs, and one of torch-cpu 3" in page_of(fixed(found, START))
+
+
+def test_of_epochs_that_are_not_all_there_no_training_is_made() -> None:
+    found = [*trained(torch(1, 3.0), (3.0, 3.0)), *trained(mllib(2, 1, 1.0), (1.0, 1.0), epochs_requested=9)]
+    told = costs(fixed(found, START), "one thread", with_startup=True)
+    assert told["left_out"]["mllib"].startswith("not all trainings of Spark MLlib are known to have had as many epochs")
 
 
 def test_a_start_up_that_was_not_recorded_is_no_zero() -> None:
@@ -166,6 +241,32 @@ def test_a_bracket_around_the_baseline_decides_nothing() -> None:
     assert told["reason"] == "not known: reached at 2.0 s to 4.0 s, by one thread at 3.0 s"
 
 
+def test_where_fewer_cores_may_have_been_enough_cost_is_at_most_that_of_those_that_were() -> None:
+    """The thread gets there at 3 s, MLlib with two executors between 2 and 4 s, with four at 2 s."""
+    found = []
+    for trial in (1, 2, 3):
+        wobble = 1 + 0.001 * trial
+        found += [
+            learnt(torch(1, 1.0), (0.2, 0.3, 0.6, 0.7), seconds=[wobble] * 4, trial=trial),
+            learnt(mllib(2, 1, 1.0), (0.1, 0.2, None, 0.6), seconds=[wobble] * 4, trial=trial),
+            learnt(mllib(4, 1, 1.0), (0.1, 0.2, None, 0.6), seconds=[wobble / 2] * 4, trial=trial),
+        ]
+    run = replace(RUN, terms=TERMS)
+    (told,) = summary(records_table(found), run=run, baseline=BASELINE)["targets"]
+    spark = asked(told["cost"], "one thread", with_startup=False)["platforms"]["mllib"]
+    assert (spark["cores"], spark["upper_bound"]) == (4, True)
+    assert spark["reason"] == (
+        "2.0 s against one thread's 3.0 s; with 2 executors x 1 core it is not known (2.0 s to 4.0 s)"
+    )
+    page = report_files(records_table(found), run=run, baseline=BASELINE)["report.html"].decode()
+    assert "from at most 4 cores on: " in page
+    assert {name: told["platforms"]["mllib"][name] for name in ("cost_cores", "reason")} == {
+        "cost_cores": 4, "reason": spark["reason"]
+    }  # fmt: skip
+    sure = to_target((0.1, 0.2, None, 0.6), spark_seconds=0.5)["platforms"]["mllib"]
+    assert (sure["cores"], sure["upper_bound"]) == (2, False)
+
+
 def test_a_bracket_beyond_the_baseline_is_unbounded() -> None:
     told = to_target((0.1, 0.2, None, 0.6), spark_seconds=2.0)["platforms"]["mllib"]
     assert (told["undecided"], told["unbounded"]) == (False, True)
@@ -183,6 +284,7 @@ def baseline_in_a_bracket(spark_seconds: float) -> dict[str, Any]:
     told = summary(records_table(found), run=replace(RUN, terms=TERMS), baseline=BASELINE)["targets"]
     spark = asked(told[0]["cost"], "one thread", with_startup=False)["platforms"]["mllib"]
     assert isinstance(spark, dict)
+    assert told[0]["platforms"]["mllib"]["cost_cores"] == spark["cores"], "a verdict that knew more would contradict it"
     return spark
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+import pytest
+
 from report.merge import records_table
 from report.page import report_files, summary
+from report.predictions import predicted
+from report.scaling_model import Size
 from tests.report.made import BASELINE, RUN, Made, mllib, outcomes, torch
-from tests.report.test_predictions import seconds_of, sweep
+from tests.report.test_predictions import of, seconds_of, series_of, sweep
 
 
 def flips(made: Iterable[Made], *, rows: int, hidden: int) -> list[str]:
@@ -96,12 +101,21 @@ def test_errors_say_from_where_to_where_it_may_flip() -> None:
     """Ten percent off on every other configuration: the doubt is that of both models."""
     made = [replace(each, seconds=(each.seconds or 0) * (1.1 if n % 2 else 0.9)) for n, each in enumerate(sweep())]
     (rows,) = [text for text in flips(made, rows=3_000, hidden=1024) if " rows " in text]
-    said = re.search(r"\(([\d,]+) to ([\d,]+) by the held-out errors", rows)
+    said = re.search(r"\(([\d,]+) to ([\d,]+), 19 times of 20 by the held-out errors, whose median is", rows)
     assert said
     low, high = (number(each) for each in said.groups())
     assert low < number(rows) < high
     expected = crossing("rows", rows=3_000, hidden=1024)
     assert low < expected < high
+    # Where the ends are, the two predictions are as far apart as their intervals, which are those of `predict`, allow.
+    series = series_of(made)
+    for end, sign in ((low, 1), (high, -1)):
+        each = [
+            predicted(of("mllib", series), Size(rows=end, layers=(784, 1024, 10), executors=4, cores=1)),
+            predicted(of("torch-cpu", series), Size(rows=end, layers=(784, 1024, 10), threads=2)),
+        ]
+        doubt = math.hypot(*(math.log((one.high or 0) / one.seconds) for one in each))
+        assert math.log(each[0].seconds / each[1].seconds) == pytest.approx(sign * doubt, abs=0.05)
 
 
 def test_the_page_and_the_verdict_say_the_same() -> None:

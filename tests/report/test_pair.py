@@ -83,6 +83,15 @@ def test_only_the_same_work_is_compared() -> None:
     assert found.only_second == ("torch-cpu, 1 thread, float64, 15,000 rows",)
 
 
+def test_what_has_no_passes_has_no_time_beside_what_is_compared_by_the_pass() -> None:
+    unequal = [made.torch(1, 0.5, solver="l-bfgs"), made.torch(2, 0.6, solver="l-bfgs", passes=2)]
+    unknown = made.outcomes([made.torch(1, 0.5, solver="l-bfgs")])
+    unknown = [made.with_records(each, passes=None) if each.spec.trial == 2 else each for each in unknown]
+    found = compared(records(unequal), pl.DataFrame(records_table(unknown)))
+    assert (found.pairs, found.only_second) == ((), ())
+    assert found.only_first == ("torch-cpu, 2 threads", "torch-cpu, 1 thread")
+
+
 def test_passes_are_compared_where_passes_differ() -> None:
     """An iteration of l-bfgs may take several: seconds of an epoch would compare unequal work."""
     fewer = [made.torch(1, 0.5, solver="l-bfgs"), made.torch(2, 0.6, solver="l-bfgs", passes=2)]

@@ -160,7 +160,33 @@ def test_too_few_points_are_refused_with_their_number_and_an_axis_to_vary() -> N
     with pytest.raises(SettingError, match="no prediction: Spark MLlib"):
         predicted(series, Size(rows=15_000, layers=LAYERS, executors=2, cores=1))
     assert reach(series, "rows") is None
-    assert reach(series, "executors") == (0.25, 8.0)
+    assert reach(series, "executors") == (1.0, 2.0), "neither edge was held out"
+
+
+def test_beyond_two_values_of_an_axis_nothing_was_held_out_and_nothing_is_validated() -> None:
+    """Executors 1 and 2, as shipped profiles have them: a model of one of them knows nothing of the other."""
+    made = [each for each in sweep() if each.executors != 4]
+    series = of("mllib", series_of(made, noise=0.02))
+    inside = predicted(series, Size(rows=15_000, layers=LAYERS, executors=2, cores=1))
+    assert inside.is_validated
+    assert inside.low is not None
+    beyond = predicted(series, Size(rows=15_000, layers=LAYERS, executors=8, cores=1))
+    assert (beyond.is_validated, beyond.low, beyond.high) == (False, None, None)
+    assert beyond.note == f"{NOT_VALIDATED}: executors 8 is above the 2 that was measured, which was not held out"
+    # Rows have three values, of which the largest, and the smallest, were held out.
+    assert predicted(series, Size(rows=200_000, layers=LAYERS, executors=2, cores=1)).is_validated
+    assert (reach(series, "executors"), reach(series, "rows")) == ((1.0, 2.0), (750.0, 240_000.0))
+
+
+def test_the_error_at_an_edge_is_of_a_model_that_has_seen_nothing_of_it() -> None:
+    series = of("mllib", series_of(sweep(), noise=0.05))
+    for edge, rows in (("smallest", 3_000), ("largest", 60_000)):
+        rest = [point for point in series.points if point.size.rows != rows]
+        alone = Measured.of(rest, communication="tree").fitted()
+        errors = [
+            abs(alone.seconds(point.size) / point.seconds - 1) for point in series.points if point.size.rows == rows
+        ]
+        assert series.edges["rows", edge] == pytest.approx(median(errors), rel=1e-9)  # type: ignore[index]
 
 
 def test_trainings_of_another_kind_have_a_model_of_their_own() -> None:

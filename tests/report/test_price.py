@@ -8,17 +8,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from models.outcome import Outcome
 from report.facts import Prices, Terms
-from report.merge import merged_files, records_table
+from report.merge import all_records, merged_files, records_table
 from report.page import report_files, summary
 from report.price import frontier, price_per_hour, total_cores_with_driver
+from report.trainings import UNEQUAL_PASSES
 from tests.report.made import BASELINE, RUN, Made, ended, mllib, outcomes, torch, torch_spark, with_records
 from tests.report.test_cost import GPU, fixed
+from tests.report.test_imported import imported
 from tests.report.test_target import TERMS, learnt
 
 PRICES = Prices(core_hour=0.05, memory_gb_hour=0.01, gpu_hour=2.5, currency="EUR")
@@ -81,7 +84,7 @@ def test_an_epoch_a_training_and_the_way_to_a_target() -> None:
     (row,) = rows(found, replace(TERMS, prices=CORES.prices))
     assert float(row["price_per_hour"]) == pytest.approx(0.72)
     assert float(row["price"]) == pytest.approx(2 * 0.0002)
-    assert float(row["price_per_training"]) == pytest.approx((1 + 3 + 4 * 2) * 0.0002)
+    assert float(row["price_per_training"]) == pytest.approx((1 + 3 + 5 + 3 * 2) * 0.0002)
     assert float(row["price_to_target"]) == pytest.approx((5 + 2 + 2) * 0.0002)
 
 
@@ -114,29 +117,79 @@ FIXED = {"torch-cpu": (0.0, 1.0), "torch-cuda": (2.0, 1.0), "torch-spark": (8.0,
 
 
 def test_renting_pays_below_as_many_of_the_clusters_hours_as_it_saves() -> None:
-    """By hand: 8 + 2 + 5 x 2 = 20 s on 5 cores with the driver's; a GPU 2 + 1 + 5 x 0.2 = 4 s; 20 / 4 x 5 = 25."""
+    """By hand, the first epoch 1.6 times as long: 8 + 2 + 5.6 x 2 = 21.2 s on 5 cores with the driver's; a GPU 2 + 1 +
+    5.6 x 0.2 = 4.12 s."""
     made = [torch(1, 3.0), torch(4, 1.0), replace(GPU, seconds=0.2), torch_spark(4, 1, 2.0)]
     machine, gpu = comparison(made, FIXED)["price"]["break_even"]
     assert (gpu["platform"], gpu["against"]) == ("torch-spark", "one GPU")
-    assert (gpu["hours_of_the_cluster"], gpu["core_hours"]) == pytest.approx((5, 25))
-    assert gpu["price"] == pytest.approx(25 * 0.36)
-    assert gpu["seconds_saved"] == pytest.approx(16)
-    # The machine takes 1 + 5 x 1 = 6 s.
-    assert machine["core_hours"] == pytest.approx(20 / 6 * 5)
+    assert (gpu["hours_of_the_cluster"], gpu["core_hours"]) == pytest.approx((21.2 / 4.12, 21.2 / 4.12 * 5))
+    assert gpu["price"] == pytest.approx(21.2 / 4.12 * 5 * 0.36)
+    assert gpu["seconds_saved"] == pytest.approx(17.08)
+    # The machine takes 1 + 5.6 x 1 = 6.6 s.
+    assert machine["core_hours"] == pytest.approx(21.2 / 6.6 * 5)
     without = comparison(made, FIXED, Terms())["price"]["break_even"][1]
-    assert (without["core_hours"], without["price"]) == (pytest.approx(25), None)
+    assert (without["core_hours"], without["price"]) == (pytest.approx(21.2 / 4.12 * 5), None)
 
 
 def test_a_start_up_is_paid_back_by_shorter_epochs() -> None:
-    """By hand: 10 s against 1 s before the first epoch; 9 s at 3 - 2 s an epoch are 9 epochs, at 3 - 1.2 five."""
+    """By hand: 10 + 1.2 s against 1 + 1.8 s, as the first epoch takes 0.6 epochs longer: 8.4 s at 3 - 2 s an epoch are
+    9 epochs; 10 + 0.72 - 2.8 s at 3 - 1.2 s are five."""
     made = [torch(1, 3.0), torch_spark(4, 1, 2.0), mllib(4, 1, 3.5)]
     assert comparison(made, FIXED)["price"]["epochs_to_pay_back_start_up"] == {"torch-spark": 9, "mllib": None}
     faster = [torch(1, 3.0), torch_spark(4, 1, 1.2)]
     assert comparison(faster, FIXED)["price"]["epochs_to_pay_back_start_up"] == {"torch-spark": 5}
 
 
+def test_who_starts_no_later_has_nothing_to_pay_back_however_long_its_epochs() -> None:
+    made = [torch(1, 3.0), torch_spark(4, 1, 2.0), mllib(4, 1, 3.0)]
+    early = {"torch-cpu": (9.0, 9.0), "torch-spark": (1.0, 1.0), "mllib": (9.0, 9.0)}
+    found = fixed(outcomes(made, noise=0.0), early)
+    (one,) = summary(records_table(found), run=RUN, baseline=BASELINE)["comparisons"]
+    assert one["price"]["epochs_to_pay_back_start_up"] == {"torch-spark": 0, "mllib": 0}
+    text = said(found, Prices())
+    assert (
+        "torch-spark, 4 executors x 1 core, float32 and Spark MLlib, 4 executors x 1 core, float64 have no start-up to "
+        "make up for, being ready no later than the baseline." in text
+    )
+    assert "makes up for the start-up" not in text
+    assert "has made up for" not in text
+
+
+def test_a_slow_first_epoch_has_to_be_paid_back_too() -> None:
+    """By hand: start-up as long, and a first epoch of 6 s where the thread's takes 3: 4 s at 1 s an epoch are 4."""
+    found = [
+        *(learnt(torch(1, 3.0), [None] * 3, seconds=(3.0, 3.0, 3.0), trial=trial) for trial in (1, 2)),
+        *(learnt(torch_spark(2, 1, 2.0), [None] * 3, seconds=(6.0, 2.0, 2.0), trial=trial) for trial in (1, 2)),
+    ]
+    found = fixed(found, {"torch-cpu": (1.0, 1.0), "torch-spark": (1.0, 1.0)})
+    (one,) = summary(records_table(found), run=RUN, baseline=BASELINE)["comparisons"]
+    assert one["price"]["epochs_to_pay_back_start_up"] == {"torch-spark": 4}
+
+
+def test_where_epochs_are_unequal_passes_trainings_are_not_weighed() -> None:
+    made = [
+        torch(1, 3.0, solver="l-bfgs", passes=3), torch(4, 1.0, solver="l-bfgs", passes=3),
+        torch_spark(4, 1, 2.0, solver="l-bfgs", passes=5),
+    ]  # fmt: skip
+    found = comparison(made, FIXED)["price"]
+    assert (found["break_even"], found["epochs_to_pay_back_start_up"], found["price_time_frontier"]) == ([], {}, [])
+    assert found["not_compared"] == [UNEQUAL_PASSES]
+    # What each cost by itself stays known: 10 + 5.6 x 2 s on 5 cores.
+    assert found["platforms"]["torch-spark"]["price_per_training"] == pytest.approx(21.2 * 5 * 0.0001)
+
+
+def test_a_training_of_fewer_epochs_is_not_the_cheaper_one() -> None:
+    short = [
+        with_records(each, epochs_requested=5, stopped_early=True) for each in outcomes([torch(4, 1.0)], epochs=3)
+    ]  # fmt: skip
+    found = fixed([*outcomes([torch(1, 3.0)], noise=0.0), *short], FIXED)
+    (one,) = summary(records_table(found), run=replace(RUN, terms=CORES), baseline=BASELINE)["comparisons"]
+    assert one["price"]["price_time_frontier"] == ["torch-cpu, 1 thread"]
+    assert one["price"]["not_compared"] == ["a training of torch-cpu had 3 epochs, and one of torch-cpu 5"]
+
+
 def test_the_frontier_of_price_and_time() -> None:
-    """1 thread: 16 s, 0.0016; 4 threads: 6 s, 0.0024; Spark's 5 cores: 20 s, 0.01, beaten in both."""
+    """1 thread: 17.8 s, 0.00178; 4 threads: 6.6 s, 0.00264; Spark's 5 cores: 21.2 s, 0.01, beaten in both."""
     found = comparison([torch(1, 3.0), torch(4, 1.0), torch_spark(4, 1, 2.0)], FIXED)["price"]["price_time_frontier"]
     assert found == ["torch-cpu, 4 threads", "torch-cpu, 1 thread"]
 
@@ -158,13 +211,50 @@ def test_the_page_says_what_it_costs() -> None:
     found = fixed(outcomes(made, noise=0.0), FIXED)
     files = report_files(records_table(found), run=replace(RUN, terms=terms), baseline=BASELINE)
     page = files["report.html"].decode().replace('<span class="kept">', "").replace("</span>", "")
-    assert "The cheapest training is that of torch-cpu, 1 thread: 0.00160 EUR and 16 s" in page
-    assert "The fastest training is that of torch-cuda: 0.00400 EUR and 4.0 s" in page
-    assert "as long as its hour costs less than 25.0 core-hours of the cluster (9.00 EUR)" in page
-    assert "it saves no money, and 16 s of each training" in page
+    assert "The cheapest training is that of torch-cpu, 1 thread: 0.00178 EUR and 18 s" in page
+    assert "The fastest training is that of torch-cuda: 0.00412 EUR and 4.1 s" in page
+    assert "as long as its hour costs less than 25.7 core-hours of the cluster (9.26 EUR)" in page
+    assert "it saves no money but saves 17 s of each training" in page
     assert "has made up for its start-up against the baseline after 9 epochs" in page
     assert {"figures/price.svg", "figures/price.png"} <= files.keys()
     assert files == report_files(records_table(found), run=replace(RUN, terms=terms), baseline=BASELINE)
+
+
+def said(found: Sequence[Outcome], prices: Prices, *, brought: Sequence[pa.Table] = ()) -> str:
+    files = report_files(
+        all_records(found, list(brought)), run=replace(RUN, terms=Terms(prices=prices)), baseline=BASELINE
+    )
+    return files["report.html"].decode().replace('<span class="kept">', "").replace("</span>", "")
+
+
+def test_the_price_of_core_hours_says_what_is_in_it_beside_cores() -> None:
+    """5 cores at 0.36 and 4 x 2 GB at 0.01 are 1.88 an hour; 21.2 s over a GPU's 4.12 s of it are 9.67."""
+    made = [torch(1, 3.0), replace(GPU, seconds=0.2), torch_spark(4, 1, 2.0, memory_mib=2048)]
+    text = said(fixed(outcomes(made, noise=0.0), FIXED), Prices(core_hour=0.36, memory_gb_hour=0.01, currency="EUR"))
+    assert "less than 25.7 core-hours of the cluster (9.67 EUR with their memory)" in text
+
+
+THEIR_GPU = """
+platform,dataset,network,solver,precision,rows,seconds,epoch,epochs
+torch-cuda,mnist,mlp:784-1024-10,gd,float32,15000,0.25,1,5
+torch-cuda,mnist,mlp:784-1024-10,gd,float32,15000,0.15,2,5
+"""
+
+
+def test_an_imported_gpu_is_weighed_by_the_epoch_in_plain_numbers() -> None:
+    """By hand: an epoch of 2 s on 5 cores against one of 0.2 s: 10 hours, or 50 core-hours."""
+    found, theirs = fixed(outcomes([torch(1, 3.0), torch_spark(4, 1, 2.0)], noise=0.0), FIXED), imported(THEIR_GPU)
+    told = summary(all_records(found, [theirs]), run=RUN, baseline=BASELINE)["comparisons"][0]
+    (each,) = told["price"]["break_even"]
+    assert (each["against"], each["of"], each["imported"]) == ("one GPU", "epoch", True)
+    assert (each["hours_of_the_cluster"], each["core_hours"], each["seconds_saved"]) == pytest.approx((10, 50, 1.8))
+    text = said(found, Prices(), brought=[theirs])
+    assert (
+        "it saves no money but saves 1.8 s of each epoch (in plain numbers: torch-cuda is imported from theirs.csv, so "
+        "start-up and loading are left out)" in text
+    )
+    (question,) = [each for each in told["cost"] if each["against"] == "one GPU" and not each["with_startup"]]
+    assert question["no_baseline"] == "only imported timings are of one, and COST is not counted across machines"
 
 
 def test_without_prices_hours_are_weighed_against_hours() -> None:
@@ -178,9 +268,9 @@ def test_without_prices_hours_are_weighed_against_hours() -> None:
 
 
 def test_each_further_executor_has_its_price() -> None:
-    """1 + 1 cores for 10 + 5 x 4 s, then 2 + 1 for 10 + 5 x 2 s: 0.006 each time."""
+    """1 + 1 cores for 10 + 5.6 x 4 = 32.4 s, then 2 + 1 for 10 + 5.6 x 2 = 21.2 s."""
     steps = comparison([torch(1, 3.0), torch_spark(1, 1, 4.0), torch_spark(2, 1, 2.0)], FIXED)["marginal"][0]["steps"]
-    assert steps[0]["price_added"] == pytest.approx(0.006 - 0.006)
+    assert steps[0]["price_added"] == pytest.approx(0.00636 - 0.00648)
     assert steps[0]["seconds_saved"] == pytest.approx(2.0)
 
 

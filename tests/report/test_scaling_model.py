@@ -149,6 +149,20 @@ def test_arithmetic_is_in_units_of_the_measured_speed() -> None:
     assert Speeds.of([*found, replace(found[0], flops=None)]) == Speeds()
 
 
+def test_a_speed_that_more_cores_do_not_change_is_that_of_a_machine_with_no_more() -> None:
+    """Two cores were probed, and of four and eight their speed was taken: eight share the arithmetic all the same."""
+    found = []
+    for executors in (1, 2, 4, 8):
+        for rows in (4_000, 16_000):
+            size = Size(rows=rows, layers=(100, 256, 10), executors=executors, cores=1)
+            seconds = 1.2 * size.flop / (9e10 * executors) + 0.01
+            found.append(Point(size=size, seconds=seconds, flops=9e10 * min(executors, 2)))
+    assert Speeds.of(found) == Speeds(cores=(1, 2, 4, 8), of_a_core=(9e10,) * 4)
+    model = fitted(found, PIECES)
+    sixteen = Size(rows=16_000, layers=(100, 256, 10), executors=16, cores=1)
+    assert model.seconds(sixteen) == pytest.approx(1.2 * sixteen.flop / (9e10 * 16) + 0.01)
+
+
 def test_arithmetic_takes_no_less_than_its_floor() -> None:
     """What grows with hidden units for another reason does not take its place; what lies above it is fitted."""
     found = []
