@@ -142,7 +142,12 @@ def test_a_container_is_held_to_its_memory(place: Place, store: Store, manager: 
         "tiny",
         "--run-id",
         "R",
-        *LONG,
+        "--set",
+        "profile.tiny.epochs=100000",  # a NodeManager looks every three seconds
+        "--set",
+        "profile.tiny.datasets=synthetic:20000x784x10",
+        "--set",
+        "profile.tiny.networks=mlp:*-512-*",
         "--set",
         "profile.tiny.platforms=torch-spark",
         "--set",
