@@ -21,8 +21,10 @@ from bench.training import FLOP_PER_ROW, NETWORK, ROWS
 from models import rows as rows_module
 from models.dataset import Dataset
 from models.gradient_check import unavailable
+from models.gradients import Manual
 from models.networks import trained_network
 from models.probes import multiplies_bfloat16, product_flops
+from models.products import Own, fastest
 from models.rows import CHUNK_ROWS, Packed, Rows, Values
 from models.training import Training
 
@@ -67,6 +69,10 @@ def _ways(data: Dataset, features: Tensor, labels: Tensor, precision: str) -> It
     values = torch.cat([some.clone() for some, _ in packed().chunks()])
     yield Way(name="rows kept as values", epoch=epoch(Values(values, labels)))
     yield Way(name="bytes that are not divided", epoch=epoch(packed(replace(data, dtype="float32"))))
+    if fastest(dtype, torch.device("cpu")).library != Own().library:
+        by_own = _training(packed(), precision, "manual")
+        by_own._gradients = Manual(NETWORK.layer_activations, Own())
+        yield Way(name="torch's own products", epoch=by_own.epoch)
     yield Way(name="autograd", epoch=epoch(packed(), "autograd"))
     if why := unavailable("compile", NETWORK):
         print(f"autograd, compiled, is left out: {why}")
@@ -130,14 +136,17 @@ def _products(dtype: torch.dtype) -> Epoch:
     values, first = torch.rand(CHUNK_ROWS, inputs).to(dtype), torch.rand(hidden, inputs).to(dtype)
     second, room = torch.rand(classes, hidden).to(dtype), torch.rand(CHUNK_ROWS, hidden).to(dtype)
     delta, outputs = torch.rand(CHUNK_ROWS, hidden).to(dtype), torch.rand(CHUNK_ROWS, classes).to(dtype)
-    first_sum, second_sum = torch.empty_like(first), torch.empty_like(second)
+    first_sum, second_sum = torch.zeros_like(first), torch.zeros_like(second)
+    first_room, second_room = torch.empty_like(first), torch.empty_like(second)
+    first_bias, second_bias = (torch.zeros(count).to(dtype) for count in (hidden, classes))
+    products = fastest(dtype, torch.device("cpu"))
 
     def epoch() -> None:
         for _ in range(OWN_ROWS // CHUNK_ROWS):
-            torch.mm(values, first.t(), out=room)
-            torch.mm(room, second.t(), out=outputs)
-            torch.mm(outputs.t(), room, out=second_sum)
-            torch.mm(outputs, second, out=delta)
-            torch.mm(delta.t(), values, out=first_sum)
+            products.affine(values, first, first_bias, out=room)
+            products.affine(room, second, second_bias, out=outputs)
+            products.add_outer(second_sum, outputs, room, room=second_room)
+            products.times(outputs, second, out=delta)
+            products.add_outer(first_sum, delta, values, room=first_room)
 
     return epoch
