@@ -55,7 +55,7 @@ def cores_figure(
                 resources(row),
                 str(row["total_cores"] or ""),
                 "" if row["rank_by"] is None else seconds(row["rank_by"], 3),
-                "" if comparison.by_pass else seconds_between(row["ci_low"], row["ci_high"]),
+                seconds_between(*comparison.interval(row)),
                 row["status"],
             )
             for row in sorted(

@@ -42,7 +42,7 @@ def seconds_figure(comparison: Comparison, *, name: str, palette: Palette) -> Fi
             (
                 comparison.label(row),
                 "" if row["rank_by"] is None else seconds(row["rank_by"], 3),
-                "" if comparison.by_pass else seconds_between(row["ci_low"], row["ci_high"]),
+                seconds_between(*comparison.interval(row)),
                 str(row["trials"]),
                 row["status"],
             )

@@ -214,13 +214,14 @@ def _flips(found: list[Comparison], series: Sequence[Series]) -> list[list[str]]
 
 def _first_lines(found: list[Comparison], attempts: pl.DataFrame, run: RunFacts, baseline: BaselineSpec) -> list[str]:
     from report import sentences, spent
+    from report.words import capped
 
     if not found:
         return [f"Run {run.run_id} has no trial yet."]
     first = found[0]
-    trusted = ". ".join(_capped(part) for part in sentences.trust(first, run=run, attempts=attempts))
+    trusted = ". ".join(capped(part) for part in sentences.trust(first, run=run, attempts=attempts))
     lines = [*_said(first, run), *_went(first, run, baseline), "", *sentences.terminal_table(first), "", f"{trusted}."]
-    lines += [f"{_capped(text)}." for text in spent.doubt(run)]
+    lines += [f"{capped(text)}." for text in spent.doubt(run)]
     if len(found) > 1:
         lines.append(f"1 of {len(found)} comparisons of equal work shown; the page has the others.")
     if unfinished := _unfinished(attempts, run):
@@ -242,10 +243,6 @@ def _unfinished(attempts: pl.DataFrame, run: RunFacts) -> str:
     if run.trials_planned is None or done >= run.trials_planned:
         return ""
     return f"The run is not finished: {done:,} of {run.trials_planned:,} trials so far."
-
-
-def _capped(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _environment(attempts: pl.DataFrame, run: RunFacts) -> dict[str, Any]:
@@ -300,12 +297,12 @@ def _html(
 
     import jinja2
 
-    from report import paying, sentences, words
+    from report import captions, paying, sentences, words
     from report.drawing import PALETTE
 
     folder = resources("report")
     engine = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    engine.filters |= {"capped": _capped, "kept": _kept}
+    engine.filters |= {"capped": words.capped, "kept": _kept}
     template = engine.from_string(folder.joinpath("page.html.j2").read_text(encoding="utf-8"))
     tables = ["comparison.csv", "comparison.md", "epochs.csv", "epochs.parquet", *files]
     return template.render(
@@ -322,6 +319,7 @@ def _html(
         total=len(found),
         rest=[_answer(comparison, run) for comparison in found[MOST_COMPARISONS:][:40]],
         order=order,
+        blocks=captions.of_blocks(attempts["run_id"].unique().to_list(), run.settings, run_id=run.run_id),
         place={name: PALETTE.index(colour) for name, (colour, _) in palette.items()},
         unfinished=_unfinished(attempts, run),
         lost=_lost(attempts),
@@ -363,7 +361,7 @@ def _screen(
             }
             for each in comparison.standings
         ],
-        "repeated": any(row["ci_low"] is not None for row in comparison.ran),
+        "repeated": any(row["trials"] > 1 for row in comparison.ran),
         "tests": sentences.tests_said(comparison),
         "not_run": sentences.grouped_by_status(comparison),
         "went": _went(comparison, run, baseline),

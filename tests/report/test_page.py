@@ -284,6 +284,25 @@ def test_an_interval_is_spoken_of_where_there_is_one(trials: int) -> None:
     assert ("The bar is the 95 % interval" in page) == (trials > 1)
 
 
+def test_shuffled_blocks_are_claimed_of_what_this_run_ordered_itself() -> None:
+    own, claim = outcomes(trials=2), "ran once a block, in shuffled order, one trial at a time"
+    assert claim in files(own)["report.html"].decode()
+    merged = files([with_records(each, run_id="theirs") for each in own])["report.html"].decode()
+    assert claim not in merged
+    assert "These trials are of several runs, in the order of each" in merged
+    replayed = files(own, settings={"replay.path": "logs"})["report.html"].decode()
+    assert claim not in replayed
+    assert "These trials were read from event logs" in replayed
+
+
+def test_what_no_test_decided_is_not_called_fastest_in_the_table() -> None:
+    near = [torch(1, 0.5), mllib(1, 1, 0.501)]
+    decided, undecided = (files(outcomes(made, noise=0.05))["report.html"].decode() for made in (QUICK, near))
+    cell = '<td class="ratio">fastest</td>'
+    assert (cell in decided, cell in undecided) == (True, False)
+    assert '<td class="ratio">1.00x</td>' in undecided
+
+
 def test_whole_trainings_have_a_page() -> None:
     found = [with_records(each, unit="training", epoch=None, warmup=False) for each in outcomes(epochs=1)]
     assert "a training of 1 epoch" in files(found)["report.html"].decode()
