@@ -39,6 +39,10 @@ SECONDS = (
     "datum.value > 120 ? format(datum.value / 60, ',~g') + ' min' : format(datum.value, '~g') + ' s'"
 )
 FONT = "system-ui, sans-serif"
+# What a mark says where one points at it: a field of its datum, told from the labels that Vega makes up.
+TOLD = alt.Description("told:N")
+TELLING = "told: "
+TAG = re.compile(r'<(\w+)((?:\s[\w:-]+="[^"]*")*)\s*(/?)>')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +105,6 @@ def _render(spec: Spec) -> str:
     ink = {"labelColor": MUTED, "titleColor": MUTED, "domainColor": GRID, "tickColor": GRID, "gridColor": GRID}
     title = {"anchor": "start", "frame": "group", "color": MUTED, "font": FONT, "fontSize": 12, "fontWeight": "normal"}
     config = {
-        "aria": False,
         "background": PAPER,
         "font": FONT,
         "view": {"stroke": None},
@@ -112,7 +115,23 @@ def _render(spec: Spec) -> str:
         "text": {"font": FONT, "limit": 0},
     }
     version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    return vl_convert.vegalite_to_svg({"$schema": alt.SCHEMA_URL, **spec, "config": config}, vl_version=version)
+    svg = vl_convert.vegalite_to_svg({"$schema": alt.SCHEMA_URL, **spec, "config": config}, vl_version=version)
+    return TAG.sub(_titled, svg)
+
+
+def _titled(tag: re.Match[str]) -> str:
+    """What a mark tells as its title, which needs no script; no other label stays, as the whole figure has one."""
+    name, attributes, closed = tag.groups()
+    told = re.search(rf' aria-label="{TELLING}([^"]*)"', attributes)
+    plain = re.sub(r' (?:aria-[a-z]+|role)="[^"]*"', "", attributes)
+    if told is None:
+        return f"<{name}{plain}{closed}>"
+    return f"<{name}{plain}><title>{told[1]}</title>{f'</{name}>' if closed else ''}"
+
+
+def telling(text: str) -> dict[str, str]:
+    """For the datum of a mark with TOLD."""
+    return {"told": f"{TELLING}{text}"}
 
 
 def _inked(svg: str, inks: dict[str, str]) -> str:
@@ -127,7 +146,7 @@ def _element(svg: str, name: str) -> str:
     body = svg[svg.index(">") + 1 :]
     body = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', body)
     body = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", body)
-    body = re.sub(r' (?:aria-hidden|role|aria-roledescription|pointer-events|font-family)="[^"]*"', "", body)
+    body = re.sub(r' (?:pointer-events|font-family)="[^"]*"', "", body)
     # Coordinates to a tenth of a pixel are enough.
     body = re.sub(r'\b(?:transform|d)="[^"]*"', lambda found: re.sub(r"(\d\.\d)\d+", r"\1", found[0]), body)
     return f'<svg viewBox="{size[1] if size else ""}" aria-hidden="true" focusable="false">{_inked(body, ON_PAGE)}'

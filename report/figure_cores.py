@@ -15,6 +15,7 @@ from report.drawing import (
     MOST_LINES,
     MUTED,
     PAPER,
+    TOLD,
     Figure,
     Palette,
     Spec,
@@ -27,6 +28,7 @@ from report.drawing import (
     log_y,
     on_axis_of,
     share,
+    telling,
     texts,
     thinned,
 )
@@ -76,7 +78,11 @@ def _rings(lines: Sequence[Sequence[Row]], asked: Sequence[Question]) -> list[di
     drawn = {row["configuration"] for line in lines for row in line}
     winners = [each.winner for question in asked for each in question.costs if each.winner is not None]
     points = [
-        {"cores": each.row["total_cores"], "seconds": each.mean}
+        {
+            "cores": each.row["total_cores"],
+            "seconds": each.mean,
+            **telling(f"{title(each.row['platform'])}, {resources(each.row)}: first to beat a baseline"),
+        }
         for each in winners
         if each.row["configuration"] in drawn
     ]
@@ -110,7 +116,8 @@ def _cores_chart(
         .encode(x=x, y=y, detail=alt.Detail("line:N"))
     ]
     for text, value in level:
-        layers.append(alt.Chart(data([{"seconds": value}])).mark_rule(color=MUTED, strokeDash=[3, 3]).encode(y=y))
+        across_all = alt.Chart(data([{"seconds": value, **telling(f"{text}: {seconds(value, 3)}")}]))
+        layers.append(across_all.mark_rule(color=MUTED, strokeDash=[3, 3]).encode(y=y, description=TOLD))
         labels.append((None, value, text))
     layers += [
         alt.Chart(data(points))
@@ -121,11 +128,11 @@ def _cores_chart(
         .encode(x=x, y=on_axis_of(y, "low"), y2=alt.Y2("high:Q"), color=colour),
         alt.Chart(data(points))
         .mark_point(size=60, filled=True, opacity=1, stroke=PAPER, strokeWidth=1)
-        .encode(x=x, y=y, color=colour, shape=shape),
+        .encode(x=x, y=y, color=colour, shape=shape, description=TOLD),
     ]
     if rings:
         ring = alt.Chart(data(rings)).mark_point(size=230, filled=False, color=INK, strokeWidth=1.5, shape="circle")
-        layers.append(ring.encode(x=x, y=y))
+        layers.append(ring.encode(x=x, y=y, description=TOLD))
     layers += end_labels(labels, x=x, y=y, across=across, up=[low, high], last=totals[-1], width=width, height=height)
     heading = "seconds " + period(comparison.work, by_pass=comparison.by_pass) + " (log scale)"
     padding = {"left": 2, "right": 12, "top": 4, "bottom": 2}
@@ -188,6 +195,7 @@ def cores_axis(totals: Sequence[int], *, width: int) -> tuple[alt.X, list[float]
 
 def _points(comparison: Comparison, lines: Sequence[Sequence[Row]], palette: Palette) -> list[dict[str, Any]]:
     points = []
+    what = period(comparison.work, by_pass=comparison.by_pass)
     for number, line in enumerate(lines):
         platform = line[0]["platform"]
         colour, shape = palette[platform]
@@ -196,7 +204,8 @@ def _points(comparison: Comparison, lines: Sequence[Sequence[Row]], palette: Pal
         for row in line:
             low, high = comparison.sample(row).interval()
             at = {"cores": row["total_cores"], "seconds": row["rank_by"]}
-            points.append({**same, **at, "low": max(low, row["rank_by"] / 10), "high": high, "dash": dash})
+            told = telling(f"{comparison.label(row)}: {seconds(row['rank_by'], 3)} {what}")
+            points.append({**same, **at, **told, "low": max(low, row["rank_by"] / 10), "high": high, "dash": dash})
     return points
 
 

@@ -15,6 +15,7 @@ from report.drawing import (
     MOST_LINES,
     MUTED,
     SECONDS,
+    TOLD,
     Figure,
     Palette,
     Spec,
@@ -25,12 +26,13 @@ from report.drawing import (
     layered,
     length,
     share,
+    telling,
     texts,
     ticks,
 )
 from report.target import accuracy_said
 from report.verdict import Comparison
-from report.words import counted, seconds, title
+from report.words import counted, percent, seconds, title
 
 HEIGHT = 210
 BESIDE, DASHED = "triangle-up", [4, 3]  # of trainings with another number of updates an epoch
@@ -107,7 +109,15 @@ def _learning_chart(curves: Sequence[dict[str, Any]], palette: Palette, width: i
     for name in panels:
         words, factor = PANELS[name]
         points = [
-            {"line": n, "seconds": point["seconds"], "value": point[name] * factor, "text": curve["text"]}
+            {
+                "line": n,
+                "seconds": point["seconds"],
+                "value": point[name] * factor,
+                "text": curve["text"],
+                **telling(
+                    f"{curve['text']}, epoch {point['epoch']}, {seconds(point['seconds'], 3)}: {_value(point, name)}"
+                ),
+            }
             for n, curve in enumerate(curves)
             for point in curve["points"]
             if point[name] is not None
@@ -128,7 +138,7 @@ def _learning_chart(curves: Sequence[dict[str, Any]], palette: Palette, width: i
             .encode(x=x, y=y, color=colour, strokeDash=dash, detail=alt.Detail("line:N")),
             alt.Chart(data(points))
             .mark_point(size=34, filled=True, opacity=1)
-            .encode(x=x, y=y, color=colour, shape=shape),
+            .encode(x=x, y=y, color=colour, shape=shape, description=TOLD),
         ]
         if not crowded:
             last = list({point["line"]: point for point in points}.values())
@@ -141,13 +151,18 @@ def _learning_chart(curves: Sequence[dict[str, Any]], palette: Palette, width: i
     return {"vconcat": drawn, "spacing": 14, "padding": padding}
 
 
+def _value(point: dict[str, Any], name: str) -> str:
+    return f"loss {point[name]:.3g}" if name == "loss" else f"{percent(point[name])} of the test rows right"
+
+
 def _target(points: Sequence[dict[str, Any]], goal: float, *, x: Any, y: Any) -> list[Any]:
     """A line across, and a ring around the first point of each line that is on it or above."""
     firsts: dict[int, dict[str, Any]] = {}
     for point in points:
         if point["value"] >= goal:
             firsts.setdefault(point["line"], {"seconds": point["seconds"], "value": point["value"]})
-    rule = alt.Chart(data([{"value": goal}])).mark_rule(color=MUTED, strokeDash=[3, 3]).encode(y=y)
+    across = alt.Chart(data([{"value": goal, **telling(f"target: {percent(goal / 100)}")}]))
+    rule = across.mark_rule(color=MUTED, strokeDash=[3, 3]).encode(y=y, description=TOLD)
     ring = alt.Chart(data(list(firsts.values()))).mark_point(size=150, filled=False, color=INK, strokeWidth=1.5)
     return [rule, ring.encode(x=x, y=y)] if firsts else [rule]
 
