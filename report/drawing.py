@@ -146,7 +146,7 @@ def _element(svg: str, name: str) -> str:
     body = svg[svg.index(">") + 1 :]
     body = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', body)
     body = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", body)
-    body = re.sub(r' (?:pointer-events|font-family)="[^"]*"', "", body)
+    body = re.sub(r' (?:(?:pointer-events|font-family)="[^"]*"|opacity="1"(?=[ />]))', "", body)
     # Coordinates to a tenth of a pixel are enough.
     body = re.sub(r'\b(?:transform|d)="[^"]*"', lambda found: re.sub(r"(\d\.\d)\d+", r"\1", found[0]), body)
     return f'<svg viewBox="{size[1] if size else ""}" aria-hidden="true" focusable="false">{_inked(body, ON_PAGE)}'
@@ -240,6 +240,29 @@ def apart(wanted: Sequence[tuple[float, float, str]], *, bottom: float) -> list[
         taken.append((left, right, place, half))
         places.append(place)
     return places
+
+
+def in_order(wanted: Sequence[tuple[float, str]], *, bottom: float) -> list[float]:
+    """For labels of one column, middles near the wanted ones at which they keep their order and none covers another."""
+    order = sorted(range(len(wanted)), key=lambda number: wanted[number][0])
+    halves = [7.6 * (1 + wanted[number][1].count("\n")) for number in order]
+    above = [sum(2 * half for half in halves[:place]) + half for place, half in enumerate(halves)]
+    # Neighbours that would touch move as one block, to the mean of what they want (pool adjacent violators).
+    blocks: list[list[float]] = []
+    for number, offset in zip(order, above, strict=True):
+        blocks.append([wanted[number][0] - offset])
+        while len(blocks) > 1 and _mean(blocks[-2]) >= _mean(blocks[-1]):
+            blocks[-2:] = [blocks[-2] + blocks[-1]]
+    tops = [_mean(block) for block in blocks for _ in block]
+    last = max(bottom + 8 - sum(2 * half for half in halves), -8)
+    places = [0.0] * len(wanted)
+    for number, offset, top in zip(order, above, tops, strict=True):
+        places[number] = min(max(top, -8), last) + offset
+    return places
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def texts(labels: list[dict[str, Any]], *, x: Any, y: Any, ink: str, **mark: Any) -> list[Any]:

@@ -23,6 +23,7 @@ from report.drawing import (
     apart,
     data,
     figure,
+    in_order,
     layered,
     length,
     log_y,
@@ -135,7 +136,7 @@ def _cores_chart(
         layers.append(ring.encode(x=x, y=y, description=TOLD))
     layers += end_labels(labels, x=x, y=y, across=across, up=[low, high], last=totals[-1], width=width, height=height)
     heading = "seconds " + period(comparison.work, by_pass=comparison.by_pass) + " (log scale)"
-    padding = {"left": 2, "right": 12, "top": 4, "bottom": 2}
+    padding = {"left": 8, "right": 12, "top": 4, "bottom": 2}
     return layered(layers, width=width, height=height, autosize=FITTED, padding=padding, title=heading)
 
 
@@ -155,7 +156,7 @@ def end_labels(
     Without cores it is of a line through all of them.
     """
     margin = max(length(text) for total, _, text in labels if total in (None, last))
-    inner, wide = height - 73, width - 52 - margin
+    inner, wide = height - 73, width - 58 - margin
     wanted = [
         (
             wide + 8 if total in (None, last) else wide * share(total, across, log=True) + 10,
@@ -164,8 +165,17 @@ def end_labels(
         )
         for total, value, text in labels
     ]
+    at_edge = [number for number, (total, _, _) in enumerate(labels) if total in (None, last)]
+    column = in_order([(wanted[number][1], labels[number][2]) for number in at_edge], bottom=inner)
+    settled = dict(zip(at_edge, column, strict=True))
+    # What stands at the edge comes first: the rest goes around it.
+    order = sorted(range(len(labels)), key=lambda number: number not in settled)
+    asked = [(wanted[number][0], settled.get(number, wanted[number][1]), labels[number][2]) for number in order]
+    found = dict(zip(order, apart(asked, bottom=inner), strict=True)) | settled
     layers: list[Any] = []
-    for (total, value, text), wish, place in zip(labels, wanted, apart(wanted, bottom=inner), strict=True):
+    for (total, value, text), wish, place in zip(
+        labels, wanted, map(found.__getitem__, range(len(labels))), strict=True
+    ):
         edge = total in (None, last)
         layers += texts(
             [{"cores": total or last, "seconds": value, "text": text}],

@@ -136,14 +136,14 @@ def _learning_chart(curves: Sequence[dict[str, Any]], palette: Palette, width: i
             alt.Chart(data(points))
             .mark_line(strokeWidth=2)
             .encode(x=x, y=y, color=colour, strokeDash=dash, detail=alt.Detail("line:N")),
-            alt.Chart(data(points))
-            .mark_point(size=34, filled=True, opacity=1)
-            .encode(x=x, y=y, color=colour, shape=shape, description=TOLD),
         ]
         if not crowded:
             last = list({point["line"]: point for point in points}.values())
             at = [(across * share(p["seconds"], domain, log=log), HEIGHT * (1 - share(p["value"], up))) for p in last]
             layers += _labels(last, at, x=x, y=y, across=across, falling=name == "loss")
+        # Over the names' halos.
+        dots = alt.Chart(data(points)).mark_point(size=34, filled=True, opacity=1)
+        layers.append(dots.encode(x=x, y=y, color=colour, shape=shape, description=TOLD))
         drawn.append(layered(layers, width=across, height=HEIGHT, title=words))
     padding = {"left": 0, "right": 6, "top": 4, "bottom": 2}
     if wide:

@@ -107,7 +107,7 @@ def _chart(comparison: Comparison, lines: Sequence[Line], palette: Palette, widt
         ),
     ]  # fmt: skip
     heading = "seconds " + period(comparison.work, by_pass=comparison.by_pass) + " (log scale)"
-    padding = {"left": 2, "right": 12, "top": 4, "bottom": 2}
+    padding = {"left": 8, "right": 12, "top": 4, "bottom": 2}
     return layered(layers, width=width, height=height, autosize=FITTED, padding=padding, title=heading)
 
 

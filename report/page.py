@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # The classes of equal work that get figures; all others are in the verdict and the tables.
 MOST_COMPARISONS = 4
+LARGEST = 2_000_000  # bytes of the page: it opens at once, and goes as an attachment
 FIGURES = ("seconds", "ledger", "timeline", "cores", "scaling", "learning", "boxes", "accuracy", "price")
 
 
@@ -55,11 +56,13 @@ def report_files(
     }
     for figure in [*(each for group in drawn for each in group.values()), order, predicted]:
         files |= figure.files if figure else {}
-    files["report.html"] = _html(
-        analysis, drawn, order, palette, environment, timelines, sorted(files),
-        {"axes": said(axes), "lines": fits.sentences(lines), "predicted": predicted},
-    ).encode()  # fmt: skip
-    return dict(sorted(files.items()))
+    more = {"axes": said(axes), "lines": fits.sentences(lines), "predicted": predicted}
+    # Of many large comparisons fewer have figures in the page: all are files beside it.
+    for shown in range(len(drawn), -1, -1):
+        page = _html(analysis, drawn[:shown], order, palette, environment, timelines, sorted(files), more).encode()
+        if len(page) < LARGEST or shown <= 1:
+            break
+    return dict(sorted({**files, "report.html": page}.items()))
 
 
 def summary(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) -> dict[str, Any]:
@@ -200,7 +203,7 @@ def _html(
         shown=shown,
         targets=paying.targets_shown(analysis.configurations, analysis.baseline),
         total=len(found),
-        rest=[each.answer for each in found[MOST_COMPARISONS:][:40]],
+        rest=[each.answer for each in found[len(drawn) :][:40]],
         order=order,
         blocks=captions.of_blocks(attempts["run_id"].unique().to_list(), run.settings, run_id=run.run_id),
         place={name: PALETTE.index(colour) for name, (colour, _) in palette.items()},
@@ -226,7 +229,6 @@ def _screen(each: Findings, attempts: pl.DataFrame, timelines: Sequence[Timeline
         "comparison": comparison,
         "subject": words.work(comparison.work),
         "heading": words.heading(comparison.work, of=of),
-        "share": words.rows(comparison.work, of=of),
         "period": words.period(comparison.work, by_pass=comparison.by_pass),
         "said": each.said,
         "answer": each.answer,

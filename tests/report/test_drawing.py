@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import altair as alt
 import pytest
 
-from report.drawing import TOLD, Spec, Table, data, figure, layered, telling
+from report.drawing import TOLD, Spec, Table, data, figure, in_order, layered, telling
 from report.merge import records_table
 from report.page import report_files
 from tests.report.made import BASELINE, BOTH_ON_SPARK, RUN, outcomes, timelines
@@ -51,3 +51,12 @@ def test_every_figure_of_a_report_has_marks_that_tell_a_configuration_and_a_valu
         "<title>Spark MLlib, 2 executors x 1 core, float64, a trial: ", files["figures/seconds.svg"].decode()
     )
     assert len(trials) == 3
+
+
+def test_labels_of_a_column_keep_their_order_and_cover_none() -> None:
+    """Each is 15.2 high: three that want 100 to 102 stand around their mean, and one that is far off stays there."""
+    assert in_order([(102, "c"), (100, "a"), (40, "far"), (101, "b")], bottom=300) == pytest.approx(
+        [101 + 15.2, 101 - 15.2, 40, 101]
+    )
+    assert in_order([(299, "a"), (300, "b\nb")], bottom=300) == pytest.approx([308 - 30.4 - 7.6, 308 - 15.2])
+    assert in_order([(-5, "a")], bottom=300) == pytest.approx([-0.4])
