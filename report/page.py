@@ -73,14 +73,6 @@ def summary(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) -> dict
     return summary(Analysis.of(records, run=run, baseline=baseline))
 
 
-def first_lines(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) -> list[str]:
-    """For the terminal at the end of a run: the page's first sentences and its first table. In verdict.json too."""
-    from report.analysis import Analysis
-    from report.summary import first_lines
-
-    return first_lines(Analysis.of(records, run=run, baseline=baseline))
-
-
 def _drawn(analysis: Analysis, timelines: Sequence[Timeline], palette: Palette) -> list[dict[str, Figure | None]]:
     """The figures of the first classes of equal work."""
     from report import priced, timeline
