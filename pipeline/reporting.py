@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pipeline.settings import Settings
 
 REPORT = "report"
+VERDICT = "verdict.json"  # the last of a report's files to be written
 MOST_NAMED = 5  # runs, in one sentence
 MERGED_FILES = ("epochs.parquet", "epochs.csv", "comparison.csv", "comparison.md")
 JUDGES = ("yarnstick.baseline.", "yarnstick.price.", "yarnstick.target.")
@@ -108,16 +109,13 @@ def publish_report(store: Store, run: RunFile, outcomes: Iterable[Outcome] = ())
 
 
 def summary(store: Store, run: RunFile) -> list[str]:
-    """What the terminal says at the end: the page's first lines and where the page is."""
-    from report.page import first_lines
-
-    records = _records(store, run)
+    """What the terminal says at the end: the page's first lines, as its report has them, and where the page is."""
+    verdict = json.loads(store.read(f"runs/{run.run_id}/{REPORT}/{VERDICT}"))
     path = f"runs/{run.run_id}/{REPORT}/report.html"
     page = str(store.local(path))
     if not store.url.startswith("file:"):
         page = f"{store.url}/{path} (a copy to open here: {page})"
-    lines = first_lines(records, run=_facts(store, run, records), baseline=baseline_of(run))
-    return ["", *lines, "", f"Report: {page}"]
+    return ["", *verdict["first_lines"], "", f"Report: {page}"]
 
 
 def known_run(store: Store, run_id: str) -> RunFile:

@@ -11,7 +11,7 @@ import msgspec
 
 from pipeline.config import shipped_settings
 from pipeline.presence import present
-from pipeline.reporting import REPORT, known_run, summary
+from pipeline.reporting import REPORT, VERDICT, known_run, summary
 from pipeline.run_file import PUBLISHED, RUN, RunFile, read_marker, read_run
 from pipeline.trials import Trials
 from report.words import counted, listed, seconds, title
@@ -80,7 +80,7 @@ def all_runs(store: Store) -> list[RunState]:
 
 def shown(store: Store, run_id: str) -> Shown:
     run = known_run(store, run_id)
-    reported = store.exists(f"runs/{run_id}/{REPORT}/report.html")
+    reported = store.exists(f"runs/{run_id}/{REPORT}/{VERDICT}")
     return Shown(
         state=_state(store, run),
         machine=run.machine,
@@ -184,7 +184,7 @@ def _ended(store: Store, run_id: str) -> set[str]:
 
 def _fastest(store: Store, run_id: str) -> str | None:
     """Of the widest comparison, which stands first."""
-    path = f"runs/{run_id}/{REPORT}/verdict.json"
+    path = f"runs/{run_id}/{REPORT}/{VERDICT}"
     if not store.exists(path):
         return None
     try:

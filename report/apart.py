@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from report import communication
-from report.statistics import Ratio, ratio
+from report.statistics import ALIKE, LEAST_FASTER, Ratio, ratio
 from report.verdict import Comparison, Row
-from report.words import period, resources, seconds, solver, times, times_between, title
+from report.words import capped, period, resources, seconds, solver, times_between, title
 
 LIBRARIES = ("mllib", "mllib-logistic")
 THERE, ALONE = "torch-spark", "torch-cpu"
@@ -33,29 +33,47 @@ class Apart:
 
     @property
     def of_library(self) -> Ratio:
-        return self._ratio(self.library, self.there)
+        return self.over(self.library, self.there)
 
     @property
     def precision(self) -> Ratio | None:
-        return None if self.fine is None else self._ratio(self.fine, self.there)
+        return None if self.fine is None else self.over(self.fine, self.there)
 
     @property
     def runtime(self) -> Ratio | None:
         """What is left of it at equal precision."""
         if self.fine is not None:
-            return self._ratio(self.library, self.fine)
+            return self.over(self.library, self.fine)
         return self.of_library if self.library["precision"] == self.there["precision"] else None
 
     @property
     def of_cluster(self) -> Ratio | None:
-        return None if self.alone is None else self._ratio(self.there, self.alone)
+        return None if self.alone is None else self.over(self.there, self.alone)
 
     @property
     def gain(self) -> Ratio | None:
         """Over one thread; how many times as fast."""
-        return None if self.thread is None else self._ratio(self.thread, self.there)
+        return None if self.thread is None else self.over(self.thread, self.there)
 
-    def _ratio(self, left: Row, right: Row) -> Ratio:
+    def differ(self, left: Row, right: Row) -> bool | None:
+        """As the verdict tested these two, else by the interval of their ratio; None where one ran only once."""
+        if min(len(self.comparison.values(row)) for row in (left, right)) < 2:
+            return None
+        pair = {left["configuration"], right["configuration"]}
+        calls = {
+            test.against: test.call in ("beats", "too little")
+            for test in self.comparison.tests
+            if {test.left["configuration"], test.right["configuration"]} == pair
+        }
+        if "runner-up" in calls:
+            return calls["runner-up"]
+        between = self.over(left, right)
+        # Against the baseline only one direction was tested.
+        return calls.get("baseline", False) or not (
+            between.low is None or between.high is None or between.low <= 1 <= between.high
+        )
+
+    def over(self, left: Row, right: Row) -> Ratio:
         return ratio(self.comparison.sample(left), self.comparison.sample(right))
 
 
@@ -102,22 +120,62 @@ def _first(
 def headline(each: Apart) -> str:
     """One sentence: what is MLlib's, by algorithm, precision and runtime, and what is the cluster's."""
     library, there = title(each.library["platform"]), title(THERE)
-    said = (
-        f"{library} takes {times(each.of_library.value)} as long as {there}, PyTorch on the very same "
-        f"{resources(each.there)} (that is MLlib{_parts(each)})"
+    said = _held_against(
+        each,
+        (each.library, library),
+        (each.there, f"{there}, PyTorch on the very same {resources(each.there)}"),
+        doing=f"that is MLlib{_parts(each)}",
+        unseen="MLlib costs nothing that was seen",
+        unknown="what MLlib costs is not known",
     )
-    if each.alone is not None and each.of_cluster is not None:
-        said += (
-            f", and {there} {times(each.of_cluster.value)} as long as {title(ALONE)} with {resources(each.alone)} "
-            f"(that is the cluster)"
+    if each.alone is not None:
+        cluster = _held_against(
+            each,
+            (each.there, there),
+            (each.alone, f"{title(ALONE)} with {resources(each.alone)}"),
+            doing="that is the cluster",
+            unseen="the cluster costs nothing that was seen",
+            unknown="what the cluster costs is not known",
         )
-    return f"{said}."
+        said = f"{said}; {cluster}"
+    return f"{said if said.startswith(library) else capped(said)}."
+
+
+def _held_against(
+    each: Apart, left: tuple[Row, str], right: tuple[Row, str], *, doing: str, unseen: str, unknown: str
+) -> str:
+    """How many times as long the left one takes, and no more than was found of it."""
+    (row, name), (other, other_name) = left, right
+    between = each.over(row, other)
+    told = _with_interval(between)
+    differ = each.differ(row, other)
+    if differ is False:
+        if abs(between.value - 1) <= ALIKE:
+            return f"no difference was found between {name} and {other_name} ({_inside(between)}): {unseen}"
+        return f"these trials cannot tell {name} from {other_name} ({_inside(between)}): {unknown}"
+    plain = " in plain numbers" if differ is None else ""
+    little = ", too little to matter" if abs(between.value - 1) < LEAST_FASTER else ""
+    return f"{name} takes {told} as long as {other_name}{plain}{little}: {doing}"
+
+
+def _inside(value: Ratio) -> str:
+    """For brackets: `1.06x, 0.84 to 1.33`."""
+    return _with_interval(value).replace(" (", ", ").removesuffix(")")
 
 
 def _parts(each: Apart) -> str:
     if each.precision is not None and each.runtime is not None:
-        return f": {times(each.precision.value)} precision, {times(each.runtime.value)} runtime, the same algorithm"
-    return "" if each.runtime is None else ": all of it runtime, with the same precision and algorithm"
+        parts = f"{_with_interval(each.precision)} by precision and {_with_interval(each.runtime)} by runtime"
+        return f", {parts}, with the same algorithm"
+    if each.runtime is not None:
+        return ", all of it runtime, with the same precision and algorithm"
+    if each.library["precision"] is None or each.there["precision"] is None:
+        return ""
+    both = f"{each.there['precision']} {each.library['precision']}"
+    return (
+        ", with the same algorithm (precision and runtime are not told apart on these executors; "
+        f"precisions = {both} would do that)"
+    )
 
 
 def sentences(each: Apart) -> list[str]:
@@ -188,6 +246,8 @@ def as_json(each: Apart | None) -> dict[str, Any] | None:
         "of_that_precision": _json(each.precision),
         "of_that_runtime": _json(each.runtime),
         "torch_spark_over_as_many_threads": _json(each.of_cluster),
+        "library_differs": each.differ(each.library, each.there),
+        "cluster_differs": None if each.alone is None else each.differ(each.there, each.alone),
         "torch_spark_faster_than_one_thread": _json(each.gain),
         "communication": exchanges,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from report.verdict import KINDS, Comparison
@@ -76,6 +76,15 @@ def _loss(curve: dict[str, Any]) -> str:
 
 def _accuracy(curve: dict[str, Any]) -> str:
     return "" if curve["accuracy"] is None else f"{percent(curve['accuracy'])} of the test rows right"
+
+
+def of_blocks(run_ids: Sequence[str], settings: Mapping[str, Any], *, run_id: str) -> str:
+    """In what order trials ran, where this run ordered them itself; of others' that is not known here."""
+    if "replay.path" in settings:
+        return "These trials were read from event logs: nothing is known of what ran beside them."
+    if set(run_ids) - {run_id}:
+        return "These trials are of several runs, in the order of each; trials of two runs were never in one block."
+    return "Every configuration ran once a block, in shuffled order, one trial at a time."
 
 
 def of_order(deviations: Sequence[float], *, noisy: int, shown: int) -> str:

@@ -10,8 +10,8 @@ import polars as pl
 from models.record import IDENTITY
 from report import tables
 from report.facts import NO_TERMS, WORK, BaselineSpec, Terms
-from report.price import with_price
-from report.statistics import interval, outliers
+from report.price import DRIVER_CORES, with_price
+from report.statistics import Sample, interval, outliers
 from report.target import OF_TRIALS, reached_said, with_target
 from report.trials import OF_TRIAL, SPENT, trials, whole_mean
 from report.words import counted, label, percent, period, seconds, seconds_between, solver, times, varying, work
@@ -21,6 +21,7 @@ CLASS = (*WORK, "updates_per_epoch", "whole_epochs")
 COLUMNS = (
     *(name for name in IDENTITY if name != "unit"),
     "total_cores",
+    "total_cores_with_driver",
     "trials",
     "unit",
     "mean_seconds",
@@ -87,6 +88,7 @@ def configurations(attempts: pl.DataFrame, *, baseline: BaselineSpec, terms: Ter
             *OF_TRIALS,
         )
         .with_columns(total_cores=_total_cores())
+        .with_columns(total_cores_with_driver=pl.col("total_cores") + _drivers())
     )
     frame = _with_class(frame)
     low, high = interval(
@@ -189,6 +191,10 @@ def _total_cores() -> pl.Expr:
     return pl.coalesce(pl.col("executors") * pl.col("cores"), "threads", "cores")
 
 
+def _drivers() -> pl.Expr:
+    return pl.when(pl.col("executors").is_not_null()).then(DRIVER_CORES).otherwise(0)
+
+
 def _status(row: dict[str, Any]) -> str:
     """`ok`, `ok (1 of 3 trials failed: ...)`, `not run: no CUDA device`, `diverged at epoch 2`, ..."""
     causes: dict[str, int] = {}
@@ -251,22 +257,25 @@ def _markdown(frame: pl.DataFrame) -> str:
             f"\n## {tables.plain(work(first))}: {tables.plain(solver(first))}{', ' + share if share else ''}\n\n"
         )
         parts.append(f"Seconds are of {period(first, by_pass=first['by_pass'])}.\n\n")
-        lines = [_line(row, varying(found)) for row in found]
+        against = [
+            next((row["rank_by"] for row in found if row[which]), None) for which in ("is_baseline", "is_machine")
+        ]
+        lines = [_line(row, varying(found), against) for row in found]
         parts.append(tables.markdown(heads, lines, numeric=heads[1:7]))
     return "".join(parts)
 
 
-def _line(row: dict[str, Any], names: Sequence[str]) -> tuple[str, ...]:
+def _line(row: dict[str, Any], names: Sequence[str], against: Sequence[float | None]) -> tuple[str, ...]:
+    """All of it of what is ranked: of a pass, where an epoch is not the same number of passes for all."""
     rank, accuracy = row["rank_by"], row["final_accuracy"]
+    values = row["trial_seconds_per_pass" if row["by_pass"] else "trial_seconds"]
+    between = Sample.of(values).interval() if rank is not None and len(values) > 1 else (None, None)
     return (
         label(row, varying=names),
         "" if rank is None else seconds(rank, 3),
-        "" if row["by_pass"] else seconds_between(row["ci_low"], row["ci_high"]),
+        seconds_between(*between),
         str(row["trials"]),
-        *(
-            "" if row[name] is None else times(row[name])
-            for name in ("relative_to_one_thread", "relative_to_one_machine")
-        ),
+        *("" if rank is None or other is None else times(rank / other) for other in against),
         "" if accuracy is None else percent(accuracy),
         row["status"],
     )

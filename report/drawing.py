@@ -39,6 +39,10 @@ SECONDS = (
     "datum.value > 120 ? format(datum.value / 60, ',~g') + ' min' : format(datum.value, '~g') + ' s'"
 )
 FONT = "system-ui, sans-serif"
+# What a mark says where one points at it: a field of its datum, told from the labels that Vega makes up.
+TOLD = alt.Description("told:N")
+TELLING = "told: "
+TAG = re.compile(r'<(\w+)((?:\s[\w:-]+="[^"]*")*)\s*(/?)>')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +105,6 @@ def _render(spec: Spec) -> str:
     ink = {"labelColor": MUTED, "titleColor": MUTED, "domainColor": GRID, "tickColor": GRID, "gridColor": GRID}
     title = {"anchor": "start", "frame": "group", "color": MUTED, "font": FONT, "fontSize": 12, "fontWeight": "normal"}
     config = {
-        "aria": False,
         "background": PAPER,
         "font": FONT,
         "view": {"stroke": None},
@@ -112,7 +115,23 @@ def _render(spec: Spec) -> str:
         "text": {"font": FONT, "limit": 0},
     }
     version = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
-    return vl_convert.vegalite_to_svg({"$schema": alt.SCHEMA_URL, **spec, "config": config}, vl_version=version)
+    svg = vl_convert.vegalite_to_svg({"$schema": alt.SCHEMA_URL, **spec, "config": config}, vl_version=version)
+    return TAG.sub(_titled, svg)
+
+
+def _titled(tag: re.Match[str]) -> str:
+    """What a mark tells as its title, which needs no script; no other label stays, as the whole figure has one."""
+    name, attributes, closed = tag.groups()
+    told = re.search(rf' aria-label="{TELLING}([^"]*)"', attributes)
+    plain = re.sub(r' (?:aria-[a-z]+|role)="[^"]*"', "", attributes)
+    if told is None:
+        return f"<{name}{plain}{closed}>"
+    return f"<{name}{plain}><title>{told[1]}</title>{f'</{name}>' if closed else ''}"
+
+
+def telling(text: str) -> dict[str, str]:
+    """For the datum of a mark with TOLD."""
+    return {"told": f"{TELLING}{text}"}
 
 
 def _inked(svg: str, inks: dict[str, str]) -> str:
@@ -127,7 +146,7 @@ def _element(svg: str, name: str) -> str:
     body = svg[svg.index(">") + 1 :]
     body = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', body)
     body = re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", body)
-    body = re.sub(r' (?:aria-hidden|role|aria-roledescription|pointer-events|font-family)="[^"]*"', "", body)
+    body = re.sub(r' (?:(?:pointer-events|font-family)="[^"]*"|opacity="1"(?=[ />]))', "", body)
     # Coordinates to a tenth of a pixel are enough.
     body = re.sub(r'\b(?:transform|d)="[^"]*"', lambda found: re.sub(r"(\d\.\d)\d+", r"\1", found[0]), body)
     return f'<svg viewBox="{size[1] if size else ""}" aria-hidden="true" focusable="false">{_inked(body, ON_PAGE)}'
@@ -221,6 +240,29 @@ def apart(wanted: Sequence[tuple[float, float, str]], *, bottom: float) -> list[
         taken.append((left, right, place, half))
         places.append(place)
     return places
+
+
+def in_order(wanted: Sequence[tuple[float, str]], *, bottom: float) -> list[float]:
+    """For labels of one column, middles near the wanted ones at which they keep their order and none covers another."""
+    order = sorted(range(len(wanted)), key=lambda number: wanted[number][0])
+    halves = [7.6 * (1 + wanted[number][1].count("\n")) for number in order]
+    above = [sum(2 * half for half in halves[:place]) + half for place, half in enumerate(halves)]
+    # Neighbours that would touch move as one block, to the mean of what they want (pool adjacent violators).
+    blocks: list[list[float]] = []
+    for number, offset in zip(order, above, strict=True):
+        blocks.append([wanted[number][0] - offset])
+        while len(blocks) > 1 and _mean(blocks[-2]) >= _mean(blocks[-1]):
+            blocks[-2:] = [blocks[-2] + blocks[-1]]
+    tops = [_mean(block) for block in blocks for _ in block]
+    last = max(bottom + 8 - sum(2 * half for half in halves), -8)
+    places = [0.0] * len(wanted)
+    for number, offset, top in zip(order, above, tops, strict=True):
+        places[number] = min(max(top, -8), last) + offset
+    return places
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def texts(labels: list[dict[str, Any]], *, x: Any, y: Any, ink: str, **mark: Any) -> list[Any]:

@@ -15,6 +15,7 @@ from report.drawing import (
     GRID,
     INK,
     MUTED,
+    TOLD,
     Figure,
     Palette,
     Spec,
@@ -23,6 +24,7 @@ from report.drawing import (
     figure,
     layered,
     on_axis_of,
+    telling,
     texts,
 )
 from report.figure_seconds import most_telling
@@ -130,7 +132,7 @@ def _between(each: Box) -> str:
 
 def _chart(comparison: Comparison, shown: Sequence[Box], palette: Palette, width: int) -> Spec:
     height = PITCH * len(shown)
-    dots, whiskers, bars, medians = _marks(shown, palette)
+    dots, whiskers, bars, medians = _marks(comparison, shown, palette)
     # Trials that are all alike still need a scale.
     edge = 1.12 * max(0.5, *(abs(dot["away"]) for dot in dots))
     x = alt.X(
@@ -155,12 +157,13 @@ def _chart(comparison: Comparison, shown: Sequence[Box], palette: Palette, width
         layers += [
             alt.Chart(data(bars))
             .mark_bar(height=13, opacity=0.28, cornerRadius=2)
-            .encode(x=start, x2=end, y=y, color=colour),
-            alt.Chart(data(medians)).mark_tick(thickness=2, size=17, orient="vertical", color=INK).encode(x=x, y=y),
+            .encode(x=start, x2=end, y=y, color=colour, description=TOLD),
+            alt.Chart(data(medians))
+            .mark_tick(thickness=2, size=17, orient="vertical", color=INK)
+            .encode(x=x, y=y, description=TOLD),
         ]
-    layers.append(
-        alt.Chart(data(dots)).mark_point(size=34, opacity=0.8, filled=True).encode(x=x, y=y, color=colour, shape=shape)
-    )
+    marks = alt.Chart(data(dots)).mark_point(size=34, opacity=0.8, filled=True)
+    layers.append(marks.encode(x=x, y=y, color=colour, shape=shape, description=TOLD))
     heights = [PITCH * number + 10 for number in range(len(shown))]
     names = [{"y": at, "text": comparison.label(each.row)} for at, each in zip(heights, shown, strict=True)]
     spreads = [{"y": at, "text": percent(each.spread, 2)} for at, each in zip(heights, shown, strict=True)]
@@ -175,17 +178,27 @@ def _folded(heading: str, width: int) -> list[str]:
     return [heading] if width > 500 else heading.split("; ")
 
 
-def _marks(shown: Sequence[Box], palette: Palette) -> tuple[list[dict[str, Any]], ...]:
+def _marks(comparison: Comparison, shown: Sequence[Box], palette: Palette) -> tuple[list[dict[str, Any]], ...]:
     dots: list[dict[str, Any]] = []
     whiskers, bars, medians = [], [], []
     for number, each in enumerate(shown):
         colour, shape = palette[each.row["platform"]]
         common = {"y": PITCH * number + 27, "colour": colour, "shape": shape}
         low, high = (100 * each.away(value) for value in each.whiskers)
-        dots += [{**common, "away": 100 * each.away(value)} for value in each.values]
+        name = comparison.label(each.row)
+        dots += [
+            {
+                **common,
+                "away": 100 * each.away(value),
+                **telling(f"{name}, a trial: {seconds(value, 4)}, {signed_percent(each.away(value))} from the median"),
+            }
+            for value in each.values
+        ]
         whiskers.append({**common, "low": low, "high": high})
         if each.is_boxed:
             first, third = (100 * each.away(value) for value in (each.quartiles[0], each.quartiles[2]))
-            bars.append({**common, "low": first, "high": third})
-            medians.append({**common, "away": 0.0})
+            low_said, middle, high_said = (seconds(value, 4) for value in each.quartiles)
+            box_said = telling(f"{name}: the middle half of the trials, {low_said} to {high_said}")
+            bars.append({**common, **box_said, "low": first, "high": third})
+            medians.append({**common, **telling(f"{name}: median {middle}"), "away": 0.0})
     return dots, whiskers, bars, medians

@@ -15,6 +15,7 @@ from report.drawing import (
     MOST_LINES,
     MUTED,
     PAPER,
+    TOLD,
     Figure,
     Palette,
     Spec,
@@ -22,11 +23,13 @@ from report.drawing import (
     apart,
     data,
     figure,
+    in_order,
     layered,
     length,
     log_y,
     on_axis_of,
     share,
+    telling,
     texts,
     thinned,
 )
@@ -55,7 +58,7 @@ def cores_figure(
                 resources(row),
                 str(row["total_cores"] or ""),
                 "" if row["rank_by"] is None else seconds(row["rank_by"], 3),
-                "" if comparison.by_pass else seconds_between(row["ci_low"], row["ci_high"]),
+                seconds_between(*comparison.interval(row)),
                 row["status"],
             )
             for row in sorted(
@@ -76,7 +79,11 @@ def _rings(lines: Sequence[Sequence[Row]], asked: Sequence[Question]) -> list[di
     drawn = {row["configuration"] for line in lines for row in line}
     winners = [each.winner for question in asked for each in question.costs if each.winner is not None]
     points = [
-        {"cores": each.row["total_cores"], "seconds": each.mean}
+        {
+            "cores": each.row["total_cores"],
+            "seconds": each.mean,
+            **telling(f"{title(each.row['platform'])}, {resources(each.row)}: first to beat a baseline"),
+        }
         for each in winners
         if each.row["configuration"] in drawn
     ]
@@ -110,7 +117,8 @@ def _cores_chart(
         .encode(x=x, y=y, detail=alt.Detail("line:N"))
     ]
     for text, value in level:
-        layers.append(alt.Chart(data([{"seconds": value}])).mark_rule(color=MUTED, strokeDash=[3, 3]).encode(y=y))
+        across_all = alt.Chart(data([{"seconds": value, **telling(f"{text}: {seconds(value, 3)}")}]))
+        layers.append(across_all.mark_rule(color=MUTED, strokeDash=[3, 3]).encode(y=y, description=TOLD))
         labels.append((None, value, text))
     layers += [
         alt.Chart(data(points))
@@ -121,14 +129,14 @@ def _cores_chart(
         .encode(x=x, y=on_axis_of(y, "low"), y2=alt.Y2("high:Q"), color=colour),
         alt.Chart(data(points))
         .mark_point(size=60, filled=True, opacity=1, stroke=PAPER, strokeWidth=1)
-        .encode(x=x, y=y, color=colour, shape=shape),
+        .encode(x=x, y=y, color=colour, shape=shape, description=TOLD),
     ]
     if rings:
         ring = alt.Chart(data(rings)).mark_point(size=230, filled=False, color=INK, strokeWidth=1.5, shape="circle")
-        layers.append(ring.encode(x=x, y=y))
+        layers.append(ring.encode(x=x, y=y, description=TOLD))
     layers += end_labels(labels, x=x, y=y, across=across, up=[low, high], last=totals[-1], width=width, height=height)
     heading = "seconds " + period(comparison.work, by_pass=comparison.by_pass) + " (log scale)"
-    padding = {"left": 2, "right": 12, "top": 4, "bottom": 2}
+    padding = {"left": 8, "right": 12, "top": 4, "bottom": 2}
     return layered(layers, width=width, height=height, autosize=FITTED, padding=padding, title=heading)
 
 
@@ -148,7 +156,7 @@ def end_labels(
     Without cores it is of a line through all of them.
     """
     margin = max(length(text) for total, _, text in labels if total in (None, last))
-    inner, wide = height - 73, width - 52 - margin
+    inner, wide = height - 73, width - 58 - margin
     wanted = [
         (
             wide + 8 if total in (None, last) else wide * share(total, across, log=True) + 10,
@@ -157,8 +165,17 @@ def end_labels(
         )
         for total, value, text in labels
     ]
+    at_edge = [number for number, (total, _, _) in enumerate(labels) if total in (None, last)]
+    column = in_order([(wanted[number][1], labels[number][2]) for number in at_edge], bottom=inner)
+    settled = dict(zip(at_edge, column, strict=True))
+    # What stands at the edge comes first: the rest goes around it.
+    order = sorted(range(len(labels)), key=lambda number: number not in settled)
+    asked = [(wanted[number][0], settled.get(number, wanted[number][1]), labels[number][2]) for number in order]
+    found = dict(zip(order, apart(asked, bottom=inner), strict=True)) | settled
     layers: list[Any] = []
-    for (total, value, text), wish, place in zip(labels, wanted, apart(wanted, bottom=inner), strict=True):
+    for (total, value, text), wish, place in zip(
+        labels, wanted, map(found.__getitem__, range(len(labels))), strict=True
+    ):
         edge = total in (None, last)
         layers += texts(
             [{"cores": total or last, "seconds": value, "text": text}],
@@ -188,6 +205,7 @@ def cores_axis(totals: Sequence[int], *, width: int) -> tuple[alt.X, list[float]
 
 def _points(comparison: Comparison, lines: Sequence[Sequence[Row]], palette: Palette) -> list[dict[str, Any]]:
     points = []
+    what = period(comparison.work, by_pass=comparison.by_pass)
     for number, line in enumerate(lines):
         platform = line[0]["platform"]
         colour, shape = palette[platform]
@@ -196,7 +214,8 @@ def _points(comparison: Comparison, lines: Sequence[Sequence[Row]], palette: Pal
         for row in line:
             low, high = comparison.sample(row).interval()
             at = {"cores": row["total_cores"], "seconds": row["rank_by"]}
-            points.append({**same, **at, "low": max(low, row["rank_by"] / 10), "high": high, "dash": dash})
+            told = telling(f"{comparison.label(row)}: {seconds(row['rank_by'], 3)} {what}")
+            points.append({**same, **at, **told, "low": max(low, row["rank_by"] / 10), "high": high, "dash": dash})
     return points
 
 

@@ -15,6 +15,7 @@ from report.drawing import (
     INK,
     MUTED,
     SECONDS,
+    TOLD,
     Figure,
     Palette,
     Spec,
@@ -23,6 +24,7 @@ from report.drawing import (
     figure,
     layered,
     on_axis_of,
+    telling,
     texts,
     ticks,
 )
@@ -102,7 +104,7 @@ def _chart(each: Series, points: Sequence[Point], palette: Palette, width: int) 
         .encode(x=x, y=on_axis_of(y, "low"), y2=alt.Y2("high:Q")),
         alt.Chart(data(marks))
         .mark_point(size=42, filled=True, color=colour, shape=shape, opacity=0.95)
-        .encode(x=x, y=y),
+        .encode(x=x, y=y, description=TOLD),
     ]
     if missing := [{"run": at, "text": "x"} for at, point in enumerate(points, 1) if not point.values]:
         layers.append(
@@ -138,6 +140,7 @@ def _marks(points: Sequence[Point]) -> list[dict[str, Any]]:
                     "seconds": point.mean,
                     "low": max(low, point.mean / 1.5),
                     "high": min(high, point.mean * 1.5),
+                    **telling(f"run {point.run_id}, {point.begun_at:%Y-%m-%d}: {seconds(point.mean, 3)}"),
                 }
             )
     return found

@@ -15,6 +15,7 @@ from report.drawing import (
     MOST_LINES,
     MUTED,
     SECONDS,
+    TOLD,
     Figure,
     Palette,
     Spec,
@@ -25,12 +26,13 @@ from report.drawing import (
     layered,
     length,
     share,
+    telling,
     texts,
     ticks,
 )
 from report.target import accuracy_said
 from report.verdict import Comparison
-from report.words import counted, seconds, title
+from report.words import counted, percent, seconds, title
 
 HEIGHT = 210
 BESIDE, DASHED = "triangle-up", [4, 3]  # of trainings with another number of updates an epoch
@@ -107,7 +109,15 @@ def _learning_chart(curves: Sequence[dict[str, Any]], palette: Palette, width: i
     for name in panels:
         words, factor = PANELS[name]
         points = [
-            {"line": n, "seconds": point["seconds"], "value": point[name] * factor, "text": curve["text"]}
+            {
+                "line": n,
+                "seconds": point["seconds"],
+                "value": point[name] * factor,
+                "text": curve["text"],
+                **telling(
+                    f"{curve['text']}, epoch {point['epoch']}, {seconds(point['seconds'], 3)}: {_value(point, name)}"
+                ),
+            }
             for n, curve in enumerate(curves)
             for point in curve["points"]
             if point[name] is not None
@@ -126,19 +136,23 @@ def _learning_chart(curves: Sequence[dict[str, Any]], palette: Palette, width: i
             alt.Chart(data(points))
             .mark_line(strokeWidth=2)
             .encode(x=x, y=y, color=colour, strokeDash=dash, detail=alt.Detail("line:N")),
-            alt.Chart(data(points))
-            .mark_point(size=34, filled=True, opacity=1)
-            .encode(x=x, y=y, color=colour, shape=shape),
         ]
         if not crowded:
             last = list({point["line"]: point for point in points}.values())
             at = [(across * share(p["seconds"], domain, log=log), HEIGHT * (1 - share(p["value"], up))) for p in last]
             layers += _labels(last, at, x=x, y=y, across=across, falling=name == "loss")
+        # Over the names' halos.
+        dots = alt.Chart(data(points)).mark_point(size=34, filled=True, opacity=1)
+        layers.append(dots.encode(x=x, y=y, color=colour, shape=shape, description=TOLD))
         drawn.append(layered(layers, width=across, height=HEIGHT, title=words))
     padding = {"left": 0, "right": 6, "top": 4, "bottom": 2}
     if wide:
         return {"hconcat": drawn, "spacing": 59, "bounds": "flush", "padding": padding}
     return {"vconcat": drawn, "spacing": 14, "padding": padding}
+
+
+def _value(point: dict[str, Any], name: str) -> str:
+    return f"loss {point[name]:.3g}" if name == "loss" else f"{percent(point[name])} of the test rows right"
 
 
 def _target(points: Sequence[dict[str, Any]], goal: float, *, x: Any, y: Any) -> list[Any]:
@@ -147,7 +161,8 @@ def _target(points: Sequence[dict[str, Any]], goal: float, *, x: Any, y: Any) ->
     for point in points:
         if point["value"] >= goal:
             firsts.setdefault(point["line"], {"seconds": point["seconds"], "value": point["value"]})
-    rule = alt.Chart(data([{"value": goal}])).mark_rule(color=MUTED, strokeDash=[3, 3]).encode(y=y)
+    across = alt.Chart(data([{"value": goal, **telling(f"target: {percent(goal / 100)}")}]))
+    rule = across.mark_rule(color=MUTED, strokeDash=[3, 3]).encode(y=y, description=TOLD)
     ring = alt.Chart(data(list(firsts.values()))).mark_point(size=150, filled=False, color=INK, strokeWidth=1.5)
     return [rule, ring.encode(x=x, y=y)] if firsts else [rule]
 

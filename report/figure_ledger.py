@@ -16,6 +16,7 @@ from report.drawing import (
     MUTED,
     PAPER,
     SECONDS,
+    TOLD,
     Figure,
     Palette,
     Spec,
@@ -25,6 +26,7 @@ from report.drawing import (
     layered,
     length,
     on_axis_of,
+    telling,
     texts,
 )
 from report.figure_seconds import most_telling
@@ -118,7 +120,7 @@ def _chart(
         axis=alt.Axis(labelExpr=SECONDS, title=heading, tickCount=6 if width > 500 else 4, labelFlush=True),
     )
     y = alt.Y("y:Q", scale=alt.Scale(domain=[height, 0], nice=False, zero=False), axis=None)
-    bars, floors = _marks(shown, palette, above)
+    bars, floors = _marks(comparison, shown, palette, above)
     layers: list[Any] = [
         alt.Chart(data(bars))
         .mark_bar(height=15, stroke=PAPER, strokeWidth=0.8)
@@ -128,11 +130,12 @@ def _chart(
             y=y,
             color=alt.Color("colour:N", scale=None),
             opacity=alt.Opacity("faint:Q", scale=None),
+            description=TOLD,
         )
     ]
     if floors:
         ticks = alt.Chart(data(floors)).mark_tick(thickness=2.2, size=25, orient="vertical", color=INK)
-        layers.append(ticks.encode(x=on_axis_of(x, "at"), y=y))
+        layers.append(ticks.encode(x=on_axis_of(x, "at"), y=y, description=TOLD))
     heights = [above + PITCH * number + 10 for number in range(len(shown))]
     names = [{"y": at, "text": comparison.label(each.row)} for at, each in zip(heights, shown, strict=True)]
     totals = [{"y": at, "text": seconds(each.seconds)} for at, each in zip(heights, shown, strict=True)]
@@ -143,21 +146,23 @@ def _chart(
 
 
 def _marks(
-    shown: Sequence[Breakdown], palette: Palette, above: float
+    comparison: Comparison, shown: Sequence[Breakdown], palette: Palette, above: float
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     bars, floors = [], []
     for number, each in enumerate(shown):
         middle, at = above + PITCH * number + 28, 0.0
+        name = comparison.label(each.row)
         for part in ORDER:
             value = each.parts.get(part, 0.0)
             if value:
                 colour = COLOURS.get(part) or palette[each.row["platform"]][0]
-                bars.append(
-                    {"y": middle, "from": at, "to": at + value, "colour": colour, "faint": FAINT.get(part, 1.0)}
-                )
+                told = telling(f"{name}: {seconds(value, 3)} {spent.part_name(part, each)}")
+                look = {"colour": colour, "faint": FAINT.get(part, 1.0)}
+                bars.append({"y": middle, "from": at, "to": at + value, **look, **told})
                 at += value
         if each.floor is not None:
-            floors.append({"y": middle, "at": each.floor})
+            told = telling(f"{name}: floor of {seconds(each.floor, 3)} in {each.row['precision']}")
+            floors.append({"y": middle, "at": each.floor, **told})
     return bars, floors
 
 

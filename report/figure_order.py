@@ -9,7 +9,7 @@ import altair as alt
 import polars as pl
 
 from report import captions, drift
-from report.drawing import FITTED, INK, MUTED, Figure, Palette, Spec, Table, data, figure, layered
+from report.drawing import FITTED, INK, MUTED, TOLD, Figure, Palette, Spec, Table, data, figure, layered, telling
 from report.words import label, seconds, title
 
 MOST_POINTS = 400
@@ -42,6 +42,7 @@ def order_figure(attempts: pl.DataFrame, configurations: pl.DataFrame, *, name: 
     ]
     if not points:
         return None
+    points = [{**point, **telling(_told(point))} for point in points]
     ranked = frame.filter("ranked")
     sentence = captions.of_order(
         ranked["deviation"].to_list(), noisy=int(ranked["noisy"].sum()), shown=shown.filter("ranked").height
@@ -66,6 +67,13 @@ def order_figure(attempts: pl.DataFrame, configurations: pl.DataFrame, *, name: 
         ),
     )
     return figure(name, sentence, table, lambda width: _order_chart(points, slope, palette, width))
+
+
+def _told(point: dict[str, Any]) -> str:
+    attempt = f", attempt {point['attempt']}" if (point["attempt"] or 1) > 1 else ""
+    kind = "" if point["kind"] == "ranked" else f", {point['kind']}"
+    away = f"{seconds(point['seconds'], 3)}, {point['deviation']:+.1f} % from the mean"
+    return f"{point['label']}, trial {point['trial']}{attempt}{kind}: {away}"
 
 
 def _slope(found: drift.Drift, positions: Sequence[int]) -> list[dict[str, Any]]:
@@ -130,13 +138,13 @@ def _order_chart(
         layers.append(
             alt.Chart(data(quiet))
             .mark_point(size=52, filled=True, opacity=0.9)
-            .encode(x=x, y=y, color=colour, shape=shape)
+            .encode(x=x, y=y, color=colour, shape=shape, description=TOLD)
         )
     if loud:
         layers.append(
             alt.Chart(data(loud))
             .mark_point(size=58, filled=False, strokeWidth=1.8, opacity=1)
-            .encode(x=x, y=y, color=colour, shape=shape)
+            .encode(x=x, y=y, color=colour, shape=shape, description=TOLD)
         )
         layers.append(
             alt.Chart(data(loud[:30]))

@@ -13,6 +13,7 @@ from report.drawing import (
     INK,
     MUTED,
     PAPER,
+    TOLD,
     Figure,
     Palette,
     Spec,
@@ -24,6 +25,7 @@ from report.drawing import (
     length,
     log_x,
     share,
+    telling,
     texts,
     ticks,
 )
@@ -90,7 +92,13 @@ def _chart(
         axis=alt.Axis(title=None, format="~r", **axis),
     )
     drawn = [
-        {"seconds": p.seconds, "value": p.value, "colour": palette[p.platform][0], "shape": palette[p.platform][1]}
+        {
+            "seconds": p.seconds,
+            "value": p.value,
+            "colour": palette[p.platform][0],
+            "shape": palette[p.platform][1],
+            **telling(f"{p.label}: {seconds(p.seconds, 3)}, {p.said}"),
+        }
         for p in points
     ]
     marks = {"colour": alt.Color("colour:N", scale=None), "shape": alt.Shape("shape:N", scale=None)}
@@ -102,7 +110,7 @@ def _chart(
         # Over the names' halos.
         alt.Chart(data(drawn))
         .mark_point(size=70, filled=True, opacity=1, stroke=PAPER, strokeWidth=1)
-        .encode(x=x, y=y, color=marks["colour"], shape=marks["shape"]),
+        .encode(x=x, y=y, color=marks["colour"], shape=marks["shape"], description=TOLD),
     ]
     text = heading + (" (log scale)" if log else "")
     padding = {"left": 2, "right": 12, "top": 4, "bottom": 2}

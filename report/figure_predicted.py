@@ -12,6 +12,7 @@ from report.drawing import (
     FITTED,
     MUTED,
     PAPER,
+    TOLD,
     Figure,
     Palette,
     Spec,
@@ -20,6 +21,7 @@ from report.drawing import (
     figure,
     layered,
     log_x,
+    telling,
     thinned,
 )
 from report.predictions import HeldOut, Series, named
@@ -78,7 +80,9 @@ def _chart(shown: Sequence[tuple[Series, HeldOut]], palette: Palette, width: int
         # One that is far off would press all others together.
         off = min(off, MOST_PERCENT)
         at = {"measured": each.point.seconds, "off": off, "platform": title(series.of["platform"])}
-        points.append({**at, "colour": colour, "shape": shape})
+        guess = seconds(each.predicted, 3) if each.predicted > 0 else "nothing"
+        told = telling(f"{described(each)}: measured {seconds(each.point.seconds, 3)}, predicted {guess}")
+        points.append({**at, **told, "colour": colour, "shape": shape})
     measured = [point["measured"] for point in points]
     x = log_x("measured", min(measured) / 1.15, max(measured) * 1.15, heading="measured", width=width)
     most = max(5.0, *(abs(point["off"]) for point in points)) * 1.15
@@ -105,6 +109,7 @@ def _chart(shown: Sequence[tuple[Series, HeldOut]], palette: Palette, width: int
             shape=alt.Shape(
                 "platform:N", scale=alt.Scale(domain=domain, range=[each[2] for each in names]), legend=legend
             ),
+            description=TOLD,
         ),
     ]
     padding = {"left": 2, "right": 12, "top": 4, "bottom": 2}

@@ -13,6 +13,7 @@ from report.drawing import (
     FITTED,
     MOST_LINES,
     PAPER,
+    TOLD,
     Figure,
     Palette,
     Spec,
@@ -22,6 +23,7 @@ from report.drawing import (
     layered,
     log_y,
     on_axis_of,
+    telling,
 )
 from report.figure_cores import DASHES, cores_axis, end_labels, line_name, lines_of
 from report.verdict import Comparison
@@ -99,13 +101,13 @@ def _chart(comparison: Comparison, lines: Sequence[Line], palette: Palette, widt
         .encode(x=x, y=on_axis_of(y, "low"), y2=alt.Y2("high:Q"), color=colour),
         alt.Chart(data(measured))
         .mark_point(size=64, filled=True, opacity=1, stroke=PAPER, strokeWidth=1)
-        .encode(x=x, y=y, color=colour, shape=shape),
+        .encode(x=x, y=y, color=colour, shape=shape, description=TOLD),
         *end_labels(
             labels, x=x, y=y, across=across, up=[low, high], last=totals[-1], width=width, height=height
         ),
     ]  # fmt: skip
     heading = "seconds " + period(comparison.work, by_pass=comparison.by_pass) + " (log scale)"
-    padding = {"left": 2, "right": 12, "top": 4, "bottom": 2}
+    padding = {"left": 8, "right": 12, "top": 4, "bottom": 2}
     return layered(layers, width=width, height=height, autosize=FITTED, padding=padding, title=heading)
 
 
@@ -122,7 +124,9 @@ def _marks(
         for point in line:
             at, took = {**same, "cores": point.row["total_cores"]}, point.row["rank_by"]
             low, high = comparison.sample(point.row).interval()
-            measured.append({**at, "seconds": took, "low": max(low, took / 10), "high": high})
+            said = f"{comparison.label(point.row)}: {seconds(took, 3)}, where arithmetic and exchange are"
+            told = telling(f"{said} {seconds(point.predicted, 3)}")
+            measured.append({**at, **told, "seconds": took, "low": max(low, took / 10), "high": high})
             predicted.append({**at, "seconds": point.predicted, "dash": dash})
         first = _first(lines, platform)
         if first.row["total_cores"] < line[0].row["total_cores"]:

@@ -13,6 +13,7 @@ from report.drawing import (
     GRID,
     INK,
     MUTED,
+    TOLD,
     Figure,
     Palette,
     Spec,
@@ -22,6 +23,7 @@ from report.drawing import (
     layered,
     log_x,
     on_axis_of,
+    telling,
     texts,
 )
 from report.verdict import Comparison, Row
@@ -42,7 +44,7 @@ def seconds_figure(comparison: Comparison, *, name: str, palette: Palette) -> Fi
             (
                 comparison.label(row),
                 "" if row["rank_by"] is None else seconds(row["rank_by"], 3),
-                "" if comparison.by_pass else seconds_between(row["ci_low"], row["ci_high"]),
+                seconds_between(*comparison.interval(row)),
                 str(row["trials"]),
                 row["status"],
             )
@@ -69,11 +71,13 @@ def _seconds_chart(comparison: Comparison, shown: Sequence[Row], palette: Palett
         *_drawn_references(lines, x=x, y=y, height=height, middle=(low * high) ** 0.5),
         alt.Chart(data(bars))
         .mark_bar(height=9, opacity=0.28, cornerRadius=4.5)
-        .encode(x=on_axis_of(x, "low"), x2=alt.X2("high:Q"), y=y, color=colour),
+        .encode(x=on_axis_of(x, "low"), x2=alt.X2("high:Q"), y=y, color=colour, description=TOLD),
         alt.Chart(data(dots))
         .mark_point(size=42, opacity=0.75, filled=True)
-        .encode(x=x, y=y, color=colour, shape=shape),
-        alt.Chart(data(bars)).mark_tick(thickness=2, size=17, orient="vertical", color=INK).encode(x=x, y=y),
+        .encode(x=x, y=y, color=colour, shape=shape, description=TOLD),
+        alt.Chart(data(bars))
+        .mark_tick(thickness=2, size=17, orient="vertical", color=INK)
+        .encode(x=x, y=y, description=TOLD),
     ]
     said = distinct_seconds([row["rank_by"] for row in shown])
     heights = [above + PITCH * number + 10 for number in range(len(shown))]
@@ -98,14 +102,25 @@ def _marks(
     """A dot for each trial, and for each configuration a bar from end to end of its interval."""
     dots: list[dict[str, Any]] = []
     bars: list[dict[str, Any]] = []
+    what = period(comparison.work, by_pass=comparison.by_pass)
     for number, row in enumerate(shown):
         colour, shape = palette[row["platform"]]
         common = {"y": above + PITCH * number + 27, "colour": colour, "shape": shape}
         low, high = comparison.sample(row).interval()
-        dots += [{**common, "seconds": value} for value in comparison.values(row)]
+        name = comparison.label(row)
+        dots += [
+            {**common, "seconds": value, **telling(f"{name}, a trial: {seconds(value, 3)} {what}")}
+            for value in comparison.values(row)
+        ]
+        told = telling(f"{name}: {_mean(comparison, row)} {what}")
         # An interval of two trials may reach below zero, and a log scale does not.
-        bars.append({**common, "seconds": row["rank_by"], "low": max(low, row["rank_by"] / 10), "high": high})
+        bars.append({**common, **told, "seconds": row["rank_by"], "low": max(low, row["rank_by"] / 10), "high": high})
     return dots, bars
+
+
+def _mean(comparison: Comparison, row: Row) -> str:
+    between = seconds_between(*comparison.interval(row))
+    return seconds(row["rank_by"], 3) + (f" ({between})" if between else "")
 
 
 def _drawn_references(lines: Sequence[tuple[str, Row]], *, x: Any, y: Any, height: float, middle: float) -> list[Any]:
@@ -113,11 +128,11 @@ def _drawn_references(lines: Sequence[tuple[str, Row]], *, x: Any, y: Any, heigh
     labels: list[Any] = []
     for number, (word, row) in enumerate(lines):
         at = {"seconds": row["rank_by"], "text": f"{word}: {label(row)}"}
+        told = telling(f"{at['text']}, {seconds(row['rank_by'], 3)}")
         top = 12 + 17 * number
-        line = [{**at, "y": top + 5, "end": height}]
-        rules.append(
-            alt.Chart(data(line)).mark_rule(color=MUTED, strokeDash=[3, 3]).encode(x=x, y=y, y2=alt.Y2("end:Q"))
-        )
+        line = [{**at, **told, "y": top + 5, "end": height}]
+        rule = alt.Chart(data(line)).mark_rule(color=MUTED, strokeDash=[3, 3])
+        rules.append(rule.encode(x=x, y=y, y2=alt.Y2("end:Q"), description=TOLD))
         right = row["rank_by"] > middle
         align, shift = ("right", 3) if right else ("left", -3)
         labels += texts([{**at, "y": top}], x=x, y=y, ink=MUTED, align=align, dx=shift)

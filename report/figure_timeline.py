@@ -14,6 +14,7 @@ from report.drawing import (
     MUTED,
     PAPER,
     SECONDS,
+    TOLD,
     Figure,
     Palette,
     Spec,
@@ -21,6 +22,7 @@ from report.drawing import (
     data,
     figure,
     layered,
+    telling,
     texts,
 )
 from report.timeline import Timeline
@@ -131,6 +133,7 @@ def _chart(shown: Sequence[Timeline], names: Sequence[str], palette: Palette, wi
                         "from": task.launched - each.began,
                         "to": task.ended - each.began,
                         **_look(task, colour),
+                        **telling(_told(task, places_of=rows)),
                     }
                 )
         top += HEAD + PITCH * len(rows) + 2
@@ -154,6 +157,7 @@ def _chart(shown: Sequence[Timeline], names: Sequence[str], palette: Palette, wi
             y=y,
             color=alt.Color("colour:N", scale=None),
             opacity=alt.Opacity("faint:Q", scale=None),
+            description=TOLD,
         )
     ]
     layers += texts(captions, x=alt.XValue(0), y=y, ink=INK, align="left", fontSize=13, limit=width - 10)
@@ -167,6 +171,12 @@ def _look(task: TaskSpan, colour: str) -> dict[str, Any]:
         # Epochs alternate, so that one is told from the next.
         return {"colour": colour, "faint": 1.0 if (task.epoch or 0) % 2 else 0.6}
     return {"colour": LOAD if task.kind == "load" else OTHER, "faint": 1.0}
+
+
+def _told(task: TaskSpan, *, places_of: Sequence[tuple[str, int]]) -> str:
+    what = {"pass": f"epoch {task.epoch}", "load": "loading"}.get(task.kind, "another task")
+    took = seconds(task.ended - task.launched, 3)
+    return f"executor {_slot_name((task.executor, task.slot), places_of)}: {what}, {took}"
 
 
 def _slot_name(slot: tuple[str, int], rows: Sequence[tuple[str, int]]) -> str:

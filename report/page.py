@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from models.noise import told
-from report.facts import BaselineSpec, RunFacts, Terms
+from report.facts import BaselineSpec, RunFacts
 
 if TYPE_CHECKING:
     import polars as pl
@@ -16,14 +16,13 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
     from models.probes import MachineProbes
-    from report.breakdown import Breakdown
+    from report.analysis import Analysis, Findings
     from report.drawing import Figure, Palette
-    from report.predictions import Series
     from report.timeline import Timeline
-    from report.verdict import Comparison
 
 # The classes of equal work that get figures; all others are in the verdict and the tables.
 MOST_COMPARISONS = 4
+LARGEST = 2_000_000  # bytes of the page: it opens at once, and goes as an attachment
 FIGURES = ("seconds", "ledger", "timeline", "cores", "scaling", "learning", "boxes", "accuracy", "price")
 
 
@@ -31,43 +30,77 @@ def report_files(
     records: pa.Table, *, run: RunFacts, baseline: BaselineSpec, timelines: Sequence[Timeline] = ()
 ) -> dict[str, bytes]:
     """Every file of the report but what Merge writes, by its path below the report's directory."""
-    from report import cost, fits, planned, priced, sweeps, timeline, unequal
+    from report import fits, planned, sweeps, timeline
+    from report.analysis import Analysis
     from report.axes import said, swept
     from report.drawing import colours
+    from report.figure_order import order_figure
+    from report.figure_predicted import predicted_figure
+    from report.summary import summary as summed_up
+
+    analysis = Analysis.of(records, run=run, baseline=baseline)
+    attempts, configurations, found = analysis.attempts, analysis.configurations, analysis.found
+    palette = colours(configurations["platform"].unique().to_list())
+    drawn = _drawn(analysis, timelines, palette)
+    order = order_figure(attempts, configurations, name="order", palette=palette)
+    predicted = predicted_figure(analysis.series, name="predicted", palette=palette)
+    environment = _environment(attempts, run)
+    axes, lines = swept(configurations), fits.fits(configurations)
+    files = {
+        "verdict.json": _json(summed_up(analysis)),
+        "environment.json": _json(environment),
+        "fits.csv": fits.csv(lines),
+        "tests.csv": planned.csv(found, axes, to_target=analysis.to_target),
+        **sweeps.files(configurations),
+        **({"timeline.csv": timeline.csv(timelines)} if timelines else {}),
+    }
+    for figure in [*(each for group in drawn for each in group.values()), order, predicted]:
+        files |= figure.files if figure else {}
+    more = {"axes": said(axes), "lines": fits.sentences(lines), "predicted": predicted}
+    # Of many large comparisons fewer have figures in the page: all are files beside it.
+    for shown in range(len(drawn), -1, -1):
+        page = _html(analysis, drawn[:shown], order, palette, environment, timelines, sorted(files), more).encode()
+        if len(page) < LARGEST or shown <= 1:
+            break
+    return dict(sorted({**files, "report.html": page}.items()))
+
+
+def summary(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) -> dict[str, Any]:
+    """What verdict.json holds, without the cost of a figure."""
+    from report.analysis import Analysis
+    from report.summary import summary
+
+    return summary(Analysis.of(records, run=run, baseline=baseline))
+
+
+def _drawn(analysis: Analysis, timelines: Sequence[Timeline], palette: Palette) -> list[dict[str, Figure | None]]:
+    """The figures of the first classes of equal work."""
+    from report import priced, timeline
     from report.figure_boxes import boxes_figure
     from report.figure_cores import cores_figure
     from report.figure_learning import learning_figure
     from report.figure_ledger import ledger_figure
-    from report.figure_order import order_figure
-    from report.figure_predicted import predicted_figure
     from report.figure_scaling import scaling_figure
     from report.figure_seconds import seconds_figure
     from report.figure_timeline import timeline_figure
-    from report.predictions import all_series
     from report.trials import ranked_epochs
 
-    frame, attempts, configurations, found = _analysed(records, baseline, run.terms)
-    palette = colours(configurations["platform"].unique().to_list())
-    epochs = ranked_epochs(frame, attempts)
+    found, run = analysis.found, analysis.run
+    epochs = ranked_epochs(analysis.records, analysis.attempts)
     drawn: list[dict[str, Figure | None]] = []
-    for number, comparison in enumerate(found[:MOST_COMPARISONS], 1):
+    for number, each in enumerate(analysis.findings[:MOST_COMPARISONS], 1):
+        comparison = each.comparison
         if not comparison.ran:
             drawn.append(dict.fromkeys(FIGURES))
             continue
         end = "" if number == 1 else f"_{number}"
-        spent = _spent(comparison, run, baseline)
         tasks = timeline.in_order(timelines, comparison)
         drawn.append(
             {
                 "seconds": seconds_figure(comparison, name=f"seconds{end}", palette=palette),
-                "ledger": ledger_figure(comparison, spent, name=f"ledger{end}", palette=palette),
+                "ledger": ledger_figure(comparison, each.spent, name=f"ledger{end}", palette=palette),
                 "timeline": timeline_figure(tasks, names=comparison.varying, name=f"timeline{end}", palette=palette),
-                "cores": cores_figure(
-                    comparison,
-                    name=f"cores{end}",
-                    palette=palette,
-                    asked=cost.questions(comparison, spec=baseline),
-                ),
+                "cores": cores_figure(comparison, name=f"cores{end}", palette=palette, asked=each.asked),
                 "scaling": scaling_figure(comparison, name=f"scaling{end}", palette=palette),
                 "learning": learning_figure(
                     comparison,
@@ -77,155 +110,10 @@ def report_files(
                     palette=palette,
                 ),
                 "boxes": boxes_figure(comparison, name=f"boxes{end}", palette=palette),
-                **priced.figures(comparison, configurations, found, run=run, end=end, palette=palette),
+                **priced.figures(comparison, analysis.configurations, found, run=run, end=end, palette=palette),
             }
         )
-    order = order_figure(attempts, configurations, name="order", palette=palette)
-    series = all_series(attempts)
-    predicted = predicted_figure(series, name="predicted", palette=palette)
-    flips = _flips(found, series)
-    environment = _environment(attempts, run)
-    axes, lines = swept(configurations), fits.fits(configurations)
-    files = {
-        "verdict.json": _json(_summary(found, configurations, attempts, run, baseline, flips)),
-        "environment.json": _json(environment),
-        "fits.csv": fits.csv(lines),
-        "tests.csv": planned.csv(found, axes, to_target=unequal.by_target(configurations, baseline=baseline)),
-        **sweeps.files(configurations),
-        **({"timeline.csv": timeline.csv(timelines)} if timelines else {}),
-    }
-    for figure in [*(each for group in drawn for each in group.values()), order, predicted]:
-        files |= figure.files if figure else {}
-    files["report.html"] = _html(
-        found, drawn, order, palette, attempts, configurations, run, baseline, environment, timelines, sorted(files),
-        {"axes": said(axes), "lines": fits.sentences(lines), "predicted": predicted, "flips": flips},
-    ).encode()  # fmt: skip
-    return dict(sorted(files.items()))
-
-
-def summary(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) -> dict[str, Any]:
-    """What verdict.json holds, without the cost of a figure."""
-    from report.predictions import all_series
-
-    _, attempts, configurations, found = _analysed(records, baseline, run.terms)
-    return _summary(found, configurations, attempts, run, baseline, _flips(found, all_series(attempts)))
-
-
-def first_lines(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) -> list[str]:
-    """For the terminal at the end of a run: the page's first sentences and its first table. In verdict.json too."""
-    _, attempts, _, found = _analysed(records, baseline, run.terms)
-    return _first_lines(found, attempts, run, baseline)
-
-
-def _summary(
-    found: list[Comparison],
-    configurations: pl.DataFrame,
-    attempts: pl.DataFrame,
-    run: RunFacts,
-    baseline: BaselineSpec,
-    flips: list[list[str]],
-) -> dict[str, Any]:
-    from report import apart, cost, drift, factors, marginal, price, unequal
-    from report.verdict import as_json
-
-    return {
-        "comparisons": [
-            {
-                **as_json(comparison),
-                "flips": flips[number],
-                "apart": apart.as_json(apart.apart(comparison)),
-                "cost": [cost.to_json(each) for each in cost.questions(comparison, spec=baseline)],
-                "marginal": [marginal.to_json(each) for each in marginal.lines(comparison)],
-                "price": price.to_json(comparison, cost.questions(comparison, spec=baseline)),
-                "sentences": [*_said(comparison, run), *_went(comparison, run, baseline)],
-                "factors": [
-                    factors.as_json(each) for each in factors.factors(comparison, precision=baseline.precision)
-                ],
-            }
-            for number, comparison in enumerate(found)
-        ],
-        "targets": [
-            unequal.to_json(each, baseline=baseline) for each in unequal.by_target(configurations, baseline=baseline)
-        ],
-        "run_id": run.run_id,
-        "profile": run.profile,
-        "drift": drift.as_json(drift.drift(attempts)),
-        "first_lines": _first_lines(found, attempts, run, baseline),
-    }
-
-
-def _analysed(
-    records: pa.Table, baseline: BaselineSpec, terms: Terms
-) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, list[Comparison]]:
-    import polars as pl
-
-    from report.comparison import compared
-    from report.verdict import comparisons
-
-    frame = pl.DataFrame(records)
-    attempts, configurations = compared(frame, baseline=baseline, terms=terms)
-    return frame, attempts, configurations, comparisons(configurations, baseline=baseline)
-
-
-def _said(comparison: Comparison, run: RunFacts) -> list[str]:
-    from report import apart, sentences
-
-    return sentences.verdict(comparison, run=run, machines=_machines(comparison), told_apart=apart.apart(comparison))
-
-
-def _answer(comparison: Comparison, run: RunFacts) -> str:
-    """The one sentence of it that says what was trained."""
-    from report import sentences
-
-    return sentences.fastest_of(comparison, run=run, machines=_machines(comparison))
-
-
-def _machines(comparison: Comparison) -> int:
-    return len({row["machine"] for row in comparison.ran})
-
-
-def _spent(comparison: Comparison, run: RunFacts, baseline: BaselineSpec) -> list[Breakdown]:
-    from report.breakdown import breakdowns
-
-    return breakdowns(comparison, precision=baseline.precision, probes=run.probes)
-
-
-def _went(comparison: Comparison, run: RunFacts, baseline: BaselineSpec) -> list[str]:
-    """Of every platform with a ledger where its seconds went, at its best, and what of that is precision."""
-    from report import apart, factors, spent
-
-    bests = [standing.best["configuration"] for standing in comparison.standings]
-    best = [each for each in _spent(comparison, run, baseline) if each.row["configuration"] in bests]
-    each = apart.apart(comparison)
-    told = each.library["platform"] if each is not None and each.precision is not None else None
-    splits = factors.splits(comparison, platform=baseline.platform, precision=baseline.precision)
-    return [
-        *(spent.whole(comparison, each) for each in best if each.has_ledger),
-        *(spent.split(comparison, each) for each in splits if each.row["platform"] != told),
-    ]
-
-
-def _flips(found: list[Comparison], series: Sequence[Series]) -> list[list[str]]:
-    """Of each comparison when its answer would be another one."""
-    from report.flips import flips
-
-    return [flips(comparison, series) for comparison in found]
-
-
-def _first_lines(found: list[Comparison], attempts: pl.DataFrame, run: RunFacts, baseline: BaselineSpec) -> list[str]:
-    from report import sentences, spent
-
-    if not found:
-        return [f"Run {run.run_id} has no trial yet."]
-    first = found[0]
-    trusted = ". ".join(_capped(part) for part in sentences.trust(first, run=run, attempts=attempts))
-    lines = [*_said(first, run), *_went(first, run, baseline), "", *sentences.terminal_table(first), "", f"{trusted}."]
-    lines += [f"{_capped(text)}." for text in spent.doubt(run)]
-    if len(found) > 1:
-        lines.append(f"1 of {len(found)} comparisons of equal work shown; the page has the others.")
-    if unfinished := _unfinished(attempts, run):
-        lines.append(unfinished)
-    return lines
+    return drawn
 
 
 def _kept(text: str) -> Markup:
@@ -235,17 +123,6 @@ def _kept(text: str) -> Markup:
     pieces = re.split(r"(p [=<] [\d.]+\d|(?<![\w.,-])[\d.,]+ (?:s|ms|min|%)(?!\w)|[^\s()]*\w-[^\s()]{1,30})", text)
     whole = Markup('<span class="kept">{}</span>')
     return Markup("").join(whole.format(piece) if n % 2 else escape(piece) for n, piece in enumerate(pieces))
-
-
-def _unfinished(attempts: pl.DataFrame, run: RunFacts) -> str:
-    done = int((attempts["counts"] & attempts["origin"].is_null()).sum())
-    if run.trials_planned is None or done >= run.trials_planned:
-        return ""
-    return f"The run is not finished: {done:,} of {run.trials_planned:,} trials so far."
-
-
-def _capped(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _environment(attempts: pl.DataFrame, run: RunFacts) -> dict[str, Any]:
@@ -283,14 +160,10 @@ def _json(value: dict[str, Any]) -> bytes:
 
 
 def _html(
-    found: list[Comparison],
+    analysis: Analysis,
     drawn: list[dict[str, Figure | None]],
     order: Figure | None,
     palette: Palette,
-    attempts: pl.DataFrame,
-    configurations: pl.DataFrame,
-    run: RunFacts,
-    baseline: BaselineSpec,
     environment: dict[str, Any],
     timelines: Sequence[Timeline],
     files: list[str],
@@ -300,30 +173,33 @@ def _html(
 
     import jinja2
 
-    from report import paying, sentences, words
+    from report import captions, paying, sentences, words
     from report.drawing import PALETTE
+    from report.summary import unfinished
 
+    run, attempts, found = analysis.run, analysis.attempts, analysis.findings
     folder = resources("report")
     engine = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    engine.filters |= {"capped": _capped, "kept": _kept}
+    engine.filters |= {"capped": words.capped, "kept": _kept}
     template = engine.from_string(folder.joinpath("page.html.j2").read_text(encoding="utf-8"))
+    shown = [
+        {**_screen(each, attempts, timelines), "figures": figures} for each, figures in zip(found, drawn, strict=False)
+    ]
     tables = ["comparison.csv", "comparison.md", "epochs.csv", "epochs.parquet", *files]
     return template.render(
         css=folder.joinpath("page.css").read_text(encoding="utf-8"),
         run=run,
-        baseline=baseline,
+        baseline=analysis.baseline,
         day=_days(attempts),
-        first=_screen(found[0], attempts, run, baseline, timelines) if found else None,
-        shown=[
-            {**_screen(comparison, attempts, run, baseline, timelines), "figures": figures, "flips": flipping}
-            for comparison, figures, flipping in zip(found, drawn, more["flips"], strict=False)
-        ],
-        targets=paying.targets_shown(configurations, baseline, run),
+        first=shown[0] if shown else None,
+        shown=shown,
+        targets=paying.targets_shown(analysis.configurations, analysis.baseline, run),
         total=len(found),
-        rest=[_answer(comparison, run) for comparison in found[MOST_COMPARISONS:][:40]],
+        rest=[each.answer for each in found[len(drawn) :][:40]],
         order=order,
+        blocks=captions.of_blocks(attempts["run_id"].unique().to_list(), run.settings, run_id=run.run_id),
         place={name: PALETTE.index(colour) for name, (colour, _) in palette.items()},
-        unfinished=_unfinished(attempts, run),
+        unfinished=unfinished(attempts, run),
         lost=_lost(attempts),
         environment=environment,
         downloads=[name for name in tables if "/" not in name],
@@ -334,40 +210,35 @@ def _html(
     )
 
 
-def _screen(
-    comparison: Comparison,
-    attempts: pl.DataFrame,
-    run: RunFacts,
-    baseline: BaselineSpec,
-    timelines: Sequence[Timeline],
-) -> dict[str, Any]:
+def _screen(each: Findings, attempts: pl.DataFrame, timelines: Sequence[Timeline]) -> dict[str, Any]:
     """What the first screen and the sections say of one class of equal work."""
     from report import factors, paying, sentences, spent, timeline, words
 
-    slowest = max((each.best["rank_by"] for each in comparison.standings), default=1.0)
+    comparison, run, baseline = each.comparison, each.run, each.baseline
+    slowest = max((standing.best["rank_by"] for standing in comparison.standings), default=1.0)
     of = run.rows_of.get(comparison.work["dataset"])
     return {
         "comparison": comparison,
         "subject": words.work(comparison.work),
         "heading": words.heading(comparison.work, of=of),
-        "share": words.rows(comparison.work, of=of),
         "period": words.period(comparison.work, by_pass=comparison.by_pass),
-        "said": _said(comparison, run),
-        "answer": _answer(comparison, run),
+        "said": each.said,
+        "answer": each.answer,
         "trust": [*sentences.trust(comparison, run=run, attempts=attempts), *spent.doubt(run)],
         "standings": [
             {
-                "standing": each,
-                "cells": sentences.table_row(comparison, each),
-                "share": 100 * each.best["rank_by"] / slowest,
+                "standing": standing,
+                "cells": sentences.table_row(comparison, standing),
+                "share": 100 * standing.best["rank_by"] / slowest,
             }
-            for each in comparison.standings
+            for standing in comparison.standings
         ],
-        "repeated": any(row["ci_low"] is not None for row in comparison.ran),
+        "repeated": any(row["trials"] > 1 for row in comparison.ran),
         "tests": sentences.tests_said(comparison),
         "not_run": sentences.grouped_by_status(comparison),
-        "went": _went(comparison, run, baseline),
-        "factors": [spent.factor(each) for each in factors.factors(comparison, precision=baseline.precision)],
+        "went": each.went,
+        "turning": each.turning,
+        "factors": [spent.factor(factor) for factor in factors.factors(comparison, precision=baseline.precision)],
         "load": timeline.load_rows(comparison, timelines),
         "of_load": timeline.of_load(comparison),
         **paying.shown(comparison, baseline, run),

@@ -13,7 +13,7 @@ from report import tables
 from report.axes import Swept
 from report.effects import Difference, Welch, hedges, in_percent, in_points, welch
 from report.statistics import LEVEL, Sample, holm
-from report.verdict import WORK_KEYS, Comparison, Row, Test
+from report.verdict import WORK_KEYS, Comparison, Row, Test, to_beat
 from report.words import solver
 
 # The contract's, then what is ours.
@@ -81,7 +81,7 @@ def csv(found: Sequence[Comparison], swept: Sequence[Swept], *, to_target: Seque
 def _by_seconds(comparison: Comparison) -> Iterator[dict[str, Any]]:
     """As the verdict tested them."""
     for test in comparison.tests:
-        left, right = comparison.sample(test.left), comparison.sample(test.right)
+        left, right = comparison.sample(test.left), to_beat(test.right)
         yield {
             **_pair(comparison, test, left, right, in_percent(left, right)),
             "metric": "seconds",

@@ -9,8 +9,10 @@ from models.noise import crowded
 from report import apart
 from report.apart import Apart
 from report.imported import all_imported, is_imported
+from report.statistics import ALIKE
 from report.verdict import PLAIN, Comparison, Row, Standing, Test
 from report.words import (
+    capped,
     chance,
     counted,
     distinct_seconds,
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from report.facts import RunFacts
 
 MOST_OTHERS = 3
-ALIKE = 0.1  # means that differ by no more are told as one, where no test tells them apart
 
 
 def verdict(comparison: Comparison, *, run: RunFacts, machines: int = 1, told_apart: Apart | None = None) -> list[str]:
@@ -142,13 +143,26 @@ def _first(comparison: Comparison, fastest: Standing, others: Sequence[Standing]
             f"{title(standing.platform)} ({said} {what}{_with(standing.best)})"
             for standing, said in zip([fastest, *tied], times_said, strict=True)
         ]
-        # Far apart, and yet not certain: whoever reads that there is no difference would take them for equal.
-        alike = max(standing.best["rank_by"] for standing in tied) <= (1 + ALIKE) * best["rank_by"]
-        what = "no difference was found between the fastest" if alike else "these trials cannot tell which is fastest"
-        return f"{where}, {what} for {_task(comparison, run)}: {listed(named, 'and' if alike else 'or')}."
+        found, last = _undecided(comparison, best, tied)
+        return f"{where}, {found} for {_task(comparison, run)}: {listed(named, last)}."
     said = seconds(best["rank_by"])
     verb = "trains fastest" if others else "was trained only"
-    return f"{where}, {_task(comparison, run)} {verb} on {title(fastest.platform)}: {said} {what}{_with(best)}."
+    test = comparison.runner_up
+    plain = " in plain numbers" if others and test is not None and test.p is None else ""
+    return f"{where}, {_task(comparison, run)} {verb} on {title(fastest.platform)}{plain}: {said} {what}{_with(best)}."
+
+
+def _undecided(comparison: Comparison, best: Row, tied: Sequence[Standing]) -> tuple[str, str]:
+    """What may be said of the fastest two where neither beats the other, and how they are listed."""
+    call = comparison.runner_up.call if comparison.runner_up is not None else ""
+    if call == "too little":
+        return "the two fastest differ by less than 2 %, too little to matter,", "and"
+    if call == "plain slower":
+        return "in plain numbers the two fastest differ by less than 2 %", "and"
+    # Far apart, and yet not certain: whoever reads that there is no difference would take them for equal.
+    if max(standing.best["rank_by"] for standing in tied) <= (1 + ALIKE) * best["rank_by"]:
+        return "no difference was found between the fastest", "and"
+    return "these trials cannot tell which is fastest", "or"
 
 
 def _with(row: Row) -> str:
@@ -174,7 +188,7 @@ def _other(comparison: Comparison, fastest: Standing, standing: Standing) -> str
 def _is_tied(comparison: Comparison, standing: Standing) -> bool:
     """Only the runner-up was tested against the fastest; what is slower than it in the mean is told as numbers."""
     test = comparison.runner_up
-    return test is not None and test.right["platform"] == standing.platform and test.call == "does not"
+    return test is not None and test.right["platform"] == standing.platform and not test.beats
 
 
 def _surely(comparison: Comparison, fastest: Standing, others: Sequence[Standing]) -> str:
@@ -194,7 +208,7 @@ def _surely(comparison: Comparison, fastest: Standing, others: Sequence[Standing
         return f"{certain}."
     if test.call == "too little":
         return f"{certain}, and below 2 %: too little to matter."
-    return f"{_capped(pair)} may differ all the same: these trials cannot tell {tested}."
+    return f"{capped(pair)} may differ all the same: these trials cannot tell {tested}."
 
 
 def _corrected(comparison: Comparison) -> str:
@@ -212,7 +226,7 @@ def _single(comparison: Comparison) -> str:
 def _cost(comparison: Comparison) -> str:
     """COST: from how many cores on each platform beats the baseline."""
     if comparison.baseline is None:
-        return f"{_capped(comparison.no_baseline)}." if comparison.no_baseline else ""
+        return f"{capped(comparison.no_baseline)}." if comparison.no_baseline else ""
     against: dict[int, tuple[Row, list[Standing]]] = {}  # imported platforms may each have another one
     for each in comparison.standings:
         if each.baseline is not None and each.platform != each.baseline["platform"]:
@@ -230,7 +244,7 @@ def _beaten(comparison: Comparison, baseline: Row, others: Sequence[Standing]) -
         what = "it" if won else f"the baseline, {name}"
         said.append(f"{listed(lost)} did not beat {what}")
     text = "; ".join(said)
-    return f"{plain} {text if plain or not won else _capped(text)}.".strip()
+    return f"{plain} {text if plain or not won else capped(text)}.".strip()
 
 
 def _beats(standing: Standing) -> bool:
@@ -253,10 +267,6 @@ def _lost(comparison: Comparison, standing: Standing) -> str:
     return f"{title(standing.platform)} with {listed([f'{size:,}' for size in sizes], 'or')} {unit}"
 
 
-def _capped(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 # The terminal.
 
 
@@ -277,7 +287,7 @@ def table_row(comparison: Comparison, standing: Standing) -> tuple[str, ...]:
     best, against = standing.best, standing.against_fastest
     others = [best[name] for name in ("origin", "machine") if name in comparison.varying]
     at = ", ".join(text for text in (resources(best), best["precision"] or "", *others) if text)
-    inside = "" if comparison.by_pass else seconds_between(best["ci_low"], best["ci_high"])
+    inside = seconds_between(*comparison.interval(best))
     ratio = "" if standing is comparison.fastest else times_between(against.value, against.low, against.high)
     return (title(standing.platform), at, seconds(best["rank_by"], 3), inside, ratio, cost(comparison, standing))
 

@@ -9,6 +9,7 @@ from report.factors import Factor, Split
 from report.facts import RunFacts
 from report.verdict import Comparison
 from report.words import (
+    capped,
     counted,
     listed,
     percent,
@@ -123,10 +124,6 @@ def _accuracies(each: Factor) -> str:
     )
 
 
-def _capped(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def doubt(run: RunFacts) -> list[str]:
     """Machines that were busy while their speed was probed: their peaks are too low."""
     share = float(run.settings.get("yarnstick.noisy_share", 0.05))
@@ -156,4 +153,4 @@ def of_ledger(comparison: Comparison, shown: Sequence[Breakdown], there: int) ->
     cut = f" {len(shown)} of {there} configurations shown; the table has all." if there > len(shown) else ""
     below = sum(each.below_floor for each in shown)
     below_said = f" {counted(below, 'bar')} end below the floor: {SLOW_PROBE}." if below else ""
-    return f"At its best, {'; '.join(floors)}.{below_said}{cut}" if floors else f"{_capped(cut.strip())}{below_said}"
+    return f"At its best, {'; '.join(floors)}.{below_said}{cut}" if floors else f"{capped(cut.strip())}{below_said}"

@@ -15,6 +15,7 @@ from scipy import stats
 
 LEVEL = 0.05
 LEAST_FASTER = 0.02  # a smaller difference is not worth a word, however certain it is
+ALIKE = 0.1  # means that differ by no more are told as one, where no test tells them apart
 # Modified z scores (Iglewicz and Hoaglin 1993); below five values a median tells too little of what is usual.
 OUTLIER_SCORE, OUTLIER_LEAST, OUTLIER_SHARE = 3.5, 5, 0.02
 

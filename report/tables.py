@@ -35,8 +35,8 @@ def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]], *, numeric: It
 
 
 def named(name: str) -> str:
-    """A name in a file's name: as it is where it is plain, else its slug."""
-    return name if re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,40}", name) else slug(name)
+    """A name in a file's name, whose parts an underscore joins: as it is where it is plain, else its slug."""
+    return name if re.fullmatch(r"[a-z0-9][a-z0-9-]{0,40}", name) else slug(name)
 
 
 def plain(text: str) -> str:

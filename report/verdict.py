@@ -92,6 +92,17 @@ class Comparison:
     def runner_up(self) -> Test | None:
         return next((test for test in self.tests if test.against == "runner-up"), None)
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether the fastest platform is faster than the runner-up as far as that was tested, or has none."""
+        return len(self.standings) < 2 or (self.runner_up is not None and self.runner_up.beats)
+
+    def interval(self, row: Row) -> tuple[float | None, float | None]:
+        """Of the mean of what is ranked; of a single trial there is none."""
+        if row["rank_by"] is None or len(self.values(row)) < 2:
+            return None, None
+        return self.sample(row).interval()
+
     def sample(self, row: Row) -> Sample:
         return Sample.of(self.values(row))
 
@@ -192,7 +203,7 @@ def _tests(main: dict[str, list[Row]], against: Mapping[str, Row | None]) -> lis
         planned.append((best[0], best[1], "runner-up"))
     if not planned:
         return []
-    left, right = [_sample(pair[0]) for pair in planned], [_sample(pair[1]) for pair in planned]
+    left, right = [_sample(pair[0]) for pair in planned], [to_beat(pair[1]) for pair in planned]
     t, degrees, p = welch_less(left, right)
     # Which of the two fastest is in front was not known beforehand: either way round would have been told.
     p = np.where([against == "runner-up" for *_, against in planned], np.minimum(2 * p, 1.0), p)
@@ -210,6 +221,12 @@ def _tests(main: dict[str, list[Row]], against: Mapping[str, Row | None]) -> lis
         )
         for n in range(len(planned))
     ]
+
+
+def to_beat(row: Row) -> Sample:
+    """Of a bracket of seconds to a target only the earlier end is beaten for sure."""
+    low = row["trial_to_target_low"] if row.get("is_to_target") else None
+    return _sample(row) if low is None else Sample.of(low)
 
 
 def _sample(row: Row) -> Sample:

@@ -16,6 +16,10 @@ SOLVERS = {
 }
 
 
+def capped(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def title(platform: str) -> str:
     return TITLES.get(platform, platform)
 

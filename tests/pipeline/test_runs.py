@@ -120,6 +120,8 @@ def test_a_run_is_shown_with_what_is_special_about_it(copied: Place) -> None:
     assert "  yarnstick.noisy_repeats = 0\n" in shown
     assert "yarnstick.seed" not in shown, "as shipped"
     assert f"Report: {copied.store}/runs/R/report/report.html" in shown
+    verdict = json.loads((copied.store / "runs" / "R" / "report" / "verdict.json").read_text())
+    assert "\n".join(verdict["first_lines"]) in shown, "as its report has them"
     told = json.loads(out(copied.run("runs", "show", "R", "--json")))
     assert told["settings"]["profile.tiny.epochs"] == 2
     assert told["report"].endswith("report.html")

@@ -45,9 +45,9 @@ def times(found: Sequence[Outcome], platform: str, **resources: int) -> list[flo
 
 def test_the_columns_are_the_contracts() -> None:
     expected = [name for name in IDENTITY if name != "unit"] + [
-        "total_cores", "trials", "unit", "mean_seconds", "ci_low", "ci_high", "seconds_per_pass",
-        "relative_to_one_thread", "relative_to_one_machine", "updates_per_epoch", "loss", "final_accuracy",
-        "seconds_to_target", "startup_seconds", "price_per_hour", "price", "status",
+        "total_cores", "total_cores_with_driver", "trials", "unit", "mean_seconds", "ci_low", "ci_high",
+        "seconds_per_pass", "relative_to_one_thread", "relative_to_one_machine", "updates_per_epoch", "loss",
+        "final_accuracy", "seconds_to_target", "startup_seconds", "price_per_hour", "price", "status",
     ]  # fmt: skip
     ours = ["floor_seconds", "compute", "comm", "scheduling", "gc", "serialization", "driver", "other"]
     ours += ["exchange_seconds", "peak_memory_mib", "whole_epochs"]
@@ -265,6 +265,23 @@ def test_one_trial_without_passes_leaves_its_configuration_unranked_where_others
     )
     assert status["mllib", "1"] == status["torch-cpu", ""] == "ok"
     assert report_files(records_table(found), run=RUN, baseline=BASELINE)["report.html"].endswith(b"</html>")
+
+
+def test_people_read_intervals_and_ratios_of_what_is_ranked() -> None:
+    """1.5 s of three passes, so 0.5 s of a pass against 1.0 s: half as long, though its epoch takes longer."""
+    made = [torch(1, 1.0, solver="l-bfgs", passes=1), replace(mllib(1, 1, 1.5), solver="l-bfgs", passes=3)]
+    found = outcomes(made, noise=0.0)
+    text = merged_files(found, baseline=BASELINE)["comparison.md"].decode()
+    line = next(line for line in text.splitlines() if line.startswith("| Spark MLlib"))
+    assert line.split(" | ")[1:6] == ["0.500 s", "0.500 to 0.500 s", "3", "0.50x", "0.50x"]
+    mine = row(found, platform="mllib")
+    assert float(mine["relative_to_one_thread"]) == pytest.approx(1.5), "that column is of epochs"
+
+
+def test_cores_are_counted_with_the_drivers_too() -> None:
+    found = outcomes([torch(2, 0.5), mllib(2, 3, 1.5), Made(platform="torch-cuda", device="cuda", seconds=0.1)])
+    counts = {each["platform"]: (each["total_cores"], each["total_cores_with_driver"]) for each in rows(found)}
+    assert counts == {"torch-cpu": ("2", "2"), "mllib": ("6", "7"), "torch-cuda": ("", "")}
 
 
 def test_names_are_no_formulas() -> None:

@@ -12,7 +12,7 @@ from report.history import History
 from report.history_page import MOST_FIGURES, page
 from report.history_words import in_table, lines
 from tests.report.test_history import entry, measured, noisy, told
-from tests.report.test_page import opened
+from tests.report.test_page import opened, serious
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -68,7 +68,7 @@ def test_the_terminal_leaves_out_what_is_long_gone() -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (400, "dark")])
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (768, "light"), (400, "dark")])
 def test_the_history_in_a_browser(browser: Browser, drawn: bytes, tmp_path: Path, width: int, scheme: str) -> None:
     context = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
     shown, trouble = opened(browser, {"report.html": drawn}, tmp_path, **context)
@@ -84,4 +84,5 @@ def test_the_history_in_a_browser(browser: Browser, drawn: bytes, tmp_path: Path
         "const box = t.getBoundingClientRect(); return [box.left - whole.left, whole.right - box.right]})})"
     )
     assert min(min(pair) for pair in edges) > -2, "no label leaves its figure"
+    assert serious(shown) == []
     assert trouble == []

@@ -80,6 +80,19 @@ def opened(browser: Browser, found: dict[str, bytes], folder: Path, **context: A
     return page, trouble
 
 
+def serious(page: Page) -> list[str]:
+    """What axe-core finds that would keep somebody out."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    said = Axe().run(page).response
+    assert len(said["passes"]) > 10
+    return [
+        f"{each['id']}: {each['help']}: {each['nodes'][0]['html'][:200]} ({len(each['nodes'])} times)"
+        for each in said["violations"]
+        if each["impact"] in ("serious", "critical")
+    ]
+
+
 def test_the_files(quick: dict[str, bytes]) -> None:
     assert quick.keys() == {
         "environment.json", "figures/accuracy.png", "figures/accuracy.svg", "figures/boxes.png", "figures/boxes.svg",
@@ -115,7 +128,9 @@ def test_figures_stand_alone(quick: dict[str, bytes], both: dict[str, bytes]) ->
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")])
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(1280, "light"), (1280, "dark"), (768, "light"), (400, "light"), (400, "dark")]
+)
 def test_the_page_in_a_browser(
     browser: Browser, quick: dict[str, bytes], tmp_path: Path, width: int, scheme: str
 ) -> None:
@@ -140,7 +155,7 @@ def test_the_page_in_a_browser(
 def test_no_label_leaves_its_figure(
     browser: Browser, case: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    for width in (400, 1280):
+    for width in (400, 768, 1280):
         page, _ = opened(browser, request.getfixturevalue(case), tmp_path, viewport={"width": width, "height": 900})
         outside = page.evaluate(
             """[...document.querySelectorAll('.picture > div text')].filter(t => {
@@ -173,19 +188,11 @@ def test_headings_are_in_order_and_tables_have_scopes(
 def test_axe_finds_nothing_serious(
     browser: Browser, case: str, width: int, scheme: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    from axe_playwright_python.sync_playwright import Axe
-
     found = request.getfixturevalue(case)
     page, _ = opened(browser, found, tmp_path, viewport={"width": width, "height": 900}, color_scheme=scheme)
     for details in page.query_selector_all("summary"):
         details.click()
-    said = Axe().run(page).response
-    assert len(said["passes"]) > 10
-    assert [
-        f"{each['id']}: {each['help']}: {each['nodes'][0]['html'][:200]} ({len(each['nodes'])} times)"
-        for each in said["violations"]
-        if each["impact"] in ("serious", "critical")
-    ] == []
+    assert serious(page) == []
 
 
 @pytest.mark.browser
@@ -282,6 +289,25 @@ def test_an_interval_is_spoken_of_where_there_is_one(trials: int) -> None:
     page = files(outcomes(trials=trials))["report.html"].decode()
     assert ("with its 95 % interval</caption>" in page) == (trials > 1)
     assert ("The bar is the 95 % interval" in page) == (trials > 1)
+
+
+def test_shuffled_blocks_are_claimed_of_what_this_run_ordered_itself() -> None:
+    own, claim = outcomes(trials=2), "ran once a block, in shuffled order, one trial at a time"
+    assert claim in files(own)["report.html"].decode()
+    merged = files([with_records(each, run_id="theirs") for each in own])["report.html"].decode()
+    assert claim not in merged
+    assert "These trials are of several runs, in the order of each" in merged
+    replayed = files(own, settings={"replay.path": "logs"})["report.html"].decode()
+    assert claim not in replayed
+    assert "These trials were read from event logs" in replayed
+
+
+def test_what_no_test_decided_is_not_called_fastest_in_the_table() -> None:
+    near = [torch(1, 0.5), mllib(1, 1, 0.501)]
+    decided, undecided = (files(outcomes(made, noise=0.05))["report.html"].decode() for made in (QUICK, near))
+    cell = '<td class="ratio">fastest</td>'
+    assert (cell in decided, cell in undecided) == (True, False)
+    assert '<td class="ratio">1.00x</td>' in undecided
 
 
 def test_whole_trainings_have_a_page() -> None:

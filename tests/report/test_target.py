@@ -168,6 +168,28 @@ def test_the_sentences_say_what_was_done_to_get_there() -> None:
     assert "known only after some epochs" in second
 
 
+@pytest.mark.parametrize(("seconds", "decided"), [(1.0, "does not"), (6.0, "beats")])
+def test_of_a_bracket_only_the_earlier_end_is_beaten_for_sure(seconds: float, decided: str) -> None:
+    """torch-cpu is there after 4 s; MLlib between 2 and 4 epochs, the later one far behind either way."""
+    found = []
+    for trial, wobble in enumerate((0.99, 1.0, 1.01), 1):
+        found.append(learnt(torch(1, 1.0), (0.2, 0.6), seconds=[2.0 * wobble] * 2, trial=trial))
+        spark = (0.2, 0.3, None, 0.6)
+        found.append(learnt(mllib(1, 1, 1.0), spark, seconds=[seconds * wobble] * 3 + [9.0], trial=trial))
+    found = [replace(each, position=place) for place, each in enumerate(found)]
+    (told,) = targets(found)
+    assert (told["fastest"], told["decided"]) == ("torch-cpu", decided)
+    table, run = records_table(found), replace(RUN, terms=TERMS)
+    text = report_files(table, run=run, baseline=BASELINE)["tests.csv"].decode()
+    (line,) = [
+        line
+        for line in csv.DictReader(io.StringIO(text))
+        if (line["metric"], line["against"]) == ("seconds_to_target", "runner-up")
+    ]
+    assert line["call"] == decided
+    assert float(line["mean_right"]) == pytest.approx(2 * seconds), "what it was tested against"
+
+
 def test_nobody_got_there() -> None:
     (told,) = targets([learnt(torch(1, 1.0), (0.2, 0.3), seconds=(1.0, 1.0))])
     assert told["fastest"] is None

@@ -9,18 +9,26 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import stats
 
 from models.outcome import Outcome
+from report.facts import BaselineSpec, RunFacts
 from report.merge import records_table
-from report.page import first_lines, report_files, summary
+from report.page import report_files, summary
 from tests.report.made import BASELINE, QUICK, RUN, Made, ended, mllib, outcome, outcomes, torch
 from tests.report.test_comparison import times
 
 
 def verdict(found: Sequence[Outcome]) -> dict[str, Any]:
     return summary(records_table(found), run=RUN, baseline=BASELINE)
+
+
+def first_lines(records: pa.Table, *, run: RunFacts, baseline: BaselineSpec) -> list[str]:
+    lines = summary(records, run=run, baseline=baseline)["first_lines"]
+    assert isinstance(lines, list)
+    return lines
 
 
 def only(found: Sequence[Outcome]) -> dict[str, Any]:
@@ -112,6 +120,8 @@ def test_a_difference_below_two_percent_beats_nothing() -> None:
     assert found["platforms"]["mllib"]["cost_cores"] is None
     assert found["decided"] == "too little"
     assert "too little to matter" in " ".join(found["sentences"])
+    assert found["sentences"][0].startswith("On this machine, the two fastest differ by less than 2 %, too little to ")
+    assert "trains fastest" not in found["sentences"][0]
 
 
 def test_no_difference_found_is_a_sentence() -> None:
@@ -129,6 +139,11 @@ def test_one_trial_is_plain_numbers_and_that_is_said() -> None:
     assert "Each configuration ran once: these are plain numbers" in text
     assert "doubt" not in text
     assert "(plain numbers: one trial)" in found["platforms"]["mllib"]["reason"]
+    assert "trains fastest on torch-cpu in plain numbers: 0.33 s an epoch" in found["sentences"][0]
+    near = only(outcomes([torch(1, 0.5), mllib(2, 1, 0.496)], trials=1, noise=0.0))
+    assert near["decided"] == "plain slower"
+    assert "in plain numbers the two fastest differ by less than 2 % for mnist" in near["sentences"][0]
+    assert "trains fastest" not in near["sentences"][0]
     cheap = only(outcomes([torch(1, 0.5), mllib(2, 1, 0.3)], trials=1))
     assert cheap["platforms"]["mllib"]["cost_cores"] == 2
 
@@ -215,10 +230,21 @@ def test_passes_that_differ_are_said() -> None:
     assert "a pass over the rows" in found["sentences"][0]
 
 
+def test_where_passes_are_ranked_the_interval_is_of_a_pass() -> None:
+    """Of two trials of 1.4 and 1.6 s an epoch, 3 passes each: 0.5 s, and 12.706 x 0.0333 s on either side."""
+    spark = replace(mllib(1, 1, 1.0), solver="l-bfgs", passes=3)
+    made = [outcome(spark, trial=n, factor=factor) for n, factor in enumerate((1.4, 1.6), 1)]
+    table = records_table([*outcomes([torch(1, 1.0, solver="l-bfgs")], trials=2), *made])
+    line = next(line for line in first_lines(table, run=RUN, baseline=BASELINE) if line.startswith("Spark MLlib  "))
+    assert "0.500 s  76.5 ms to 0.924 s" in line
+    page = report_files(table, run=RUN, baseline=BASELINE)["report.html"].decode()
+    assert "<td>76.5 ms to 0.924 s</td>" in page
+    assert "a pass over the rows, with its 95 % interval</caption>" in page
+
+
 def test_the_terminal_shows_the_same_sentences_and_a_table() -> None:
     run = outcomes()
     lines = first_lines(records_table(run), run=RUN, baseline=BASELINE)
-    assert lines == verdict(run)["first_lines"]
     assert lines[: len(only(run)["sentences"])] == only(run)["sentences"]
     assert any(line.startswith("Spark MLlib  2 executors x 1 core, float64  2.1") for line in lines)
     assert "3 trials each, 15 in all. None noisy. Not run: " in lines[-1]
