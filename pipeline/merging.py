@@ -14,20 +14,18 @@ import polars as pl
 
 from models.probes import MachineProbes
 from models.spec import UNKNOWN
-from pipeline.brought import FOLDER, bring
+from pipeline.brought import bring
 from pipeline.opening import open_store
 from pipeline.peaks import PROBES, read_probes
 from pipeline.reporting import again, known_run, records_below
 from pipeline.run_file import (
-    MERGED,
-    PUBLISHED,
     RUN,
     RunFile,
+    check_free,
     check_run_id,
-    mark_finished,
-    read_run,
+    clear,
     run_below,
-    without_profile,
+    settings_beside,
     write_run,
 )
 from report.merge import with_run_id
@@ -42,6 +40,7 @@ if TYPE_CHECKING:
     from store.protocol import Store
 
 PROFILE = "merge"
+MADE_OF = "merge.runs"
 # Two records that agree in these are of one measurement, whatever the run is called.
 MOMENT = ("machine", "platform", "started_at", "trial", "attempt", "epoch")
 
@@ -64,25 +63,21 @@ def merge_runs(names: Sequence[str], run_id: str, settings: Settings) -> list[st
     """Write the run and its report. What to tell of it."""
     store = open_store(settings)
     check_run_id(run_id)
-    if read_run(store, run_id) is not None:
-        raise SettingError(f"run {run_id} is there already; give another --run-id, or remove it first")
     if len(names) < 2:
         raise SettingError(f"{counted(len(names), 'run')} given; a merge is of two runs or more")
     parts = [_part(store, name) for name in names]
+    check_free(store, run_id, name=MADE_OF, value=[*map(_told, parts)])
     for one, other in combinations(parts, 2):
         _refuse_same(one, other)
     _refuse_other_networks(parts)
+    clear(store, run_id)
     folder = f"runs/{run_id}"
-    store.remove(f"{folder}/{FOLDER}")  # what a merge that was killed left: a run begins with its file
     for part in parts:
         bring(store, folder, part.run.run_id, part.records)
     if probes := list(_probes(parts)):
         store.write(f"{folder}/{PROBES}", msgspec.json.format(msgspec.json.encode(probes), indent=1) + b"\n")
     write_run(store, _run_file(run_id, settings, parts))
-    lines = again(settings, run_id)
-    for marker in (MERGED, PUBLISHED):
-        mark_finished(store, run_id, marker, ())
-    return [*map(_told, parts), *lines]
+    return [*map(_told, parts), *again(settings, run_id)]
 
 
 def _part(store: Store, name: str) -> Part:
@@ -152,7 +147,9 @@ def _run_file(run_id: str, settings: Settings, parts: Sequence[Part]) -> RunFile
         first,
         run_id=run_id,
         profile=PROFILE,
-        settings={**_settings(settings, runs), "merge.runs": [*map(_told, parts)]},
+        settings={**settings_beside(settings, _agreed([run.in_force for run in runs])), MADE_OF: [*map(_told, parts)]},
+        judged_by={},
+        notes=tuple(dict.fromkeys(note for run in runs for note in run.notes)),
         datasets=_agreed([run.datasets for run in runs]),
         rows=_agreed([run.rows for run in runs]),
         trials=sum(run.trials for run in runs),
@@ -161,11 +158,6 @@ def _run_file(run_id: str, settings: Settings, parts: Sequence[Part]) -> RunFile
         commit=_one([run.commit for run in runs]),
         begun_at=datetime.now(UTC),
     )
-
-
-def _settings(settings: Settings, runs: Sequence[RunFile]) -> dict[str, Any]:
-    agreed = _agreed([run.settings for run in runs])
-    return {**without_profile(settings.fingerprint()), **without_profile(agreed)}
 
 
 def _named(names: Iterable[str]) -> str:

@@ -9,18 +9,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from models.outcome import LOG, Outcome
 from models.target import Target
 from pipeline.brought import brought
 from pipeline.opening import open_store
 from pipeline.peaks import read_probes
-from pipeline.run_file import MERGED, PUBLISHED, RUN, RunFile, read_run
+from pipeline.run_file import MERGED, PUBLISHED, RUN, RunFile, mark_finished, read_run, write_run
+from pipeline.settings import INCIDENTAL, JUDGING, TARGETS
 from pipeline.timelines import timelines
 from pipeline.trials import Trials
 from report.facts import BaselineSpec, Prices, RunFacts, Terms
-from store.errors import StoreError, UnfinishedError
+from store.errors import SettingError, StoreError, UnfinishedError
 from store.protocol import Store
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 REPORT = "report"
 MOST_NAMED = 5  # runs, in one sentence
 MERGED_FILES = ("epochs.parquet", "epochs.csv", "comparison.csv", "comparison.md")
-JUDGES = ("yarnstick.baseline.", "yarnstick.price.", "yarnstick.target.")
 MARKERS = (MERGED.rpartition("/")[2], PUBLISHED.rpartition("/")[2])
 
 
@@ -48,24 +46,47 @@ def report(run: Experiment) -> None:
 
 
 def again(settings: Settings, run_id: str) -> list[str]:
-    """All of it once more from the records; which trials it covers does not change. What to tell of it."""
+    """All of it once more from the records, judged by what was given for this call. What to tell of it.
+
+    Which trials it covers does not change, unless there is nothing to measure: then it covers all there are.
+    """
     store = open_store(settings)
-    run = known_run(store, run_id)
+    begun = known_run(store, run_id)
+    run = begun.judged(settings.judging)
     trials = Trials(store, f"runs/{run_id}/trials", invocation="", noisy_repeats=0)
     publish_merged(store, run, trials.outcomes())
+    if run != begun:
+        write_run(store, run)
     publish_report(store, run, trials.outcomes())
-    return [*summary(store, run), *_judged_otherwise(settings, run)]
+    if not run.is_planned:
+        slugs = [outcome.spec.slug for outcome in trials.outcomes()]
+        for marker in (MERGED, PUBLISHED):
+            mark_finished(store, run_id, marker, slugs)
+    return [*summary(store, run), *judged_otherwise(settings, run)]
 
 
-def _judged_otherwise(settings: Settings, run: RunFile) -> list[str]:
-    """Where baseline, targets or prices of now are others: the same records have the same report, whoever asks."""
+def check_judging(settings: Settings) -> None:
+    """A setting that a report cannot take must not look as if it had been."""
+    refused = sorted(settings.given - JUDGING - INCIDENTAL)
+    if refused:
+        raise SettingError(
+            f"--set {refused[0]}: a report is made of what was measured, and takes price.*, target.accuracies and "
+            f"baseline.*; start a new run to measure something else"
+        )
+
+
+def judged_otherwise(settings: Settings, run: RunFile) -> list[str]:
+    """Where baseline, targets or prices of now are others: the same run has the same report, whoever asks."""
     from report.words import listed
 
-    now = msgspec.to_builtins(settings.fingerprint())
-    others = [name for name in now if name.startswith(JUDGES) and now[name] != run.settings.get(name, now[name])]
+    now = settings.fingerprint()
+    others = [name for name in now if name in JUDGING and now[name] != run.in_force.get(name, now[name])]
     if not others:
         return []
-    return [f"This report judges as run {run.run_id} was begun; for new runs there is another {listed(others)}."]
+    return [
+        f"Run {run.run_id} is judged by its own {listed(others)}, and the settings of now have another; "
+        f"yarnstick report --run-id {run.run_id} --set takes what it is to be judged by."
+    ]
 
 
 def raise_if_failed(run: Experiment) -> None:
@@ -172,15 +193,15 @@ def _reported(store: Store, folder: str) -> pa.Table:
 
 
 def baseline_of(run: RunFile) -> BaselineSpec:
-    """The one that the run was begun with."""
+    """The one that the run was begun with, or is judged by since."""
     section = "yarnstick.baseline"
-    return BaselineSpec(**{key: run.settings[f"{section}.{key}"] for key in ("platform", "precision", "threads")})
+    return BaselineSpec(**{key: run.in_force[f"{section}.{key}"] for key in ("platform", "precision", "threads")})
 
 
 def terms_of(run: RunFile) -> Terms:
-    """The targets and prices that the run was begun with; one of before they were has none."""
-    accuracies = run.settings.get("yarnstick.target.accuracies", [])
-    given = {name: run.settings.get(f"yarnstick.price.{name}") for name in Prices.__dataclass_fields__}
+    """The targets and prices that the run was begun with, or is judged by since; one of before they were has none."""
+    accuracies = run.in_force.get(TARGETS, [])
+    given = {name: run.in_force.get(f"yarnstick.price.{name}") for name in Prices.__dataclass_fields__}
     prices = Prices(**{name: value for name, value in given.items() if value is not None})
     return Terms(targets=tuple(map(Target.parse, accuracies)), prices=prices)
 
@@ -196,11 +217,12 @@ def _facts(store: Store, run: RunFile, records: pa.Table) -> RunFacts:
         memory_gb=run.memory_gb,
         versions={name: version for text in texts for name, version in json.loads(text).items()},
         commit=run.commit,
-        settings=run.settings,
+        settings=run.in_force,
         rows_of=run.rows,
         trials_planned=run.trials,
         terms=terms_of(run),
         probes=read_probes(store, f"runs/{run.run_id}"),
+        notes=run.notes,
     )
 
 

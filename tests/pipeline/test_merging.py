@@ -65,6 +65,22 @@ def test_two_machines_in_one_report(place: Place) -> None:
     assert_one_error(place.run("runs", "merge", "M", "R", "--run-id", "N"), "M and R both hold records of run R")
 
 
+def test_a_killed_merge_is_done_again_or_finished_by_a_report(place: Place) -> None:
+    """Killed after the file that a run begins with: the same runs are merged anew, and others are another run."""
+    merge = ("runs", "merge", "R", "usb/E", "--run-id", "M")
+    done = place.run(*merge)
+    before = place.report("M")
+    made_of(place.store / "runs" / "R", place.folder / "usb" / "F", machine="far", hours=48)
+    for command in (merge, ("report", "--run-id", "M")):
+        shutil.rmtree(place.store / "runs" / "M" / "report")
+        assert_one_error(place.run("runs", "merge", "R", "usb/F", "--run-id", "M"), "run M is there already")
+        repeated = place.run(*command)
+        assert repeated.returncode == 0, repeated.stderr
+        assert place.report("M") == before
+    assert done.stdout.endswith(repeated.stdout)
+    assert_one_error(place.run(*merge), "run M is there already")
+
+
 def test_what_cannot_be_merged_is_one_sentence_and_nothing_is_written(place: Place) -> None:
     usb = place.folder / "usb"
     made_of(place.store / "runs" / "R", usb / "other", machine="gpu", parameters=99)
