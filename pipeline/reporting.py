@@ -5,9 +5,12 @@ from __future__ import annotations
 import difflib
 import io
 import json
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from models.outcome import LOG, Outcome
 from models.target import Target
@@ -17,7 +20,7 @@ from pipeline.peaks import read_probes
 from pipeline.run_file import MERGED, PUBLISHED, RUN, RunFile, mark_finished, read_run, write_run
 from pipeline.settings import INCIDENTAL, JUDGING, TARGETS
 from pipeline.timelines import timelines
-from pipeline.trials import Trials
+from pipeline.trials import published
 from report.facts import BaselineSpec, Prices, RunFacts, Terms
 from store.errors import SettingError, StoreError, UnfinishedError
 from store.protocol import Store
@@ -34,14 +37,23 @@ MERGED_FILES = ("epochs.parquet", "epochs.csv", "comparison.csv", "comparison.md
 MARKERS = (MERGED.rpartition("/")[2], PUBLISHED.rpartition("/")[2])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Verdict:
+    """What of verdict.json is said on a terminal."""
+
+    first_lines: list[str]
+
+
 def merge(run: Experiment) -> None:
     run.trials.look()  # what another process published and merged is not to be lost
-    publish_merged(run.store, run.begin(), run.trials.outcomes())
+    begun = run.begin()
+    publish_merged(run.store, begun, _gathered(run.store, begun, run.trials.outcomes()))
     run.mark(MERGED)
 
 
 def report(run: Experiment) -> None:
-    publish_report(run.store, run.begin(), run.trials.outcomes())
+    begun = run.begin()
+    publish_report(run.store, begun, _records(run.store, begun), run.trials.outcomes())
     run.mark(PUBLISHED)
 
 
@@ -53,16 +65,24 @@ def again(settings: Settings, run_id: str) -> list[str]:
     store = open_store(settings)
     begun = known_run(store, run_id)
     run = begun.judged(settings.judging)
-    trials = Trials(store, f"runs/{run_id}/trials", invocation="", noisy_repeats=0)
-    publish_merged(store, run, trials.outcomes())
+    outcomes: list[Outcome] = []
+    records = _gathered(store, run, _noted(published(store, f"runs/{run_id}/trials"), outcomes))
+    publish_merged(store, run, records)
     if run != begun:
         write_run(store, run)
-    publish_report(store, run, trials.outcomes())
+    publish_report(store, run, records, outcomes)
     if not run.is_planned:
-        slugs = [outcome.spec.slug for outcome in trials.outcomes()]
+        slugs = [outcome.spec.slug for outcome in outcomes]
         for marker in (MERGED, PUBLISHED):
             mark_finished(store, run_id, marker, slugs)
     return [*summary(store, run), *judged_otherwise(settings, run)]
+
+
+def _noted(found: Iterable[tuple[str, Outcome]], outcomes: list[Outcome]) -> Iterator[Outcome]:
+    """All of them, one after the other; in `outcomes` without most of their records, which take much memory."""
+    for _, outcome in found:
+        outcomes.append(replace(outcome, records=outcome.records[:1]))
+        yield outcome
 
 
 def check_judging(settings: Settings) -> None:
@@ -100,23 +120,29 @@ def raise_if_failed(run: Experiment) -> None:
         )
 
 
-def publish_merged(store: Store, run: RunFile, outcomes: list[Outcome]) -> None:
-    from report.merge import merged_files
+def _gathered(store: Store, run: RunFile, outcomes: Iterable[Outcome]) -> pa.Table:
+    """All that was measured, then all that was brought."""
+    from report.merge import all_records
 
-    elsewhere = list(brought(store, f"runs/{run.run_id}"))
-    if not outcomes and not elsewhere:
+    records = all_records(outcomes, brought(store, f"runs/{run.run_id}"))
+    if not records.num_rows:
         raise StoreError(f"run {run.run_id} has no trial that ended: there is nothing to report yet")
-    files = merged_files(outcomes, baseline=baseline_of(run), terms=terms_of(run), brought=elsewhere)
+    return records
+
+
+def publish_merged(store: Store, run: RunFile, records: pa.Table) -> None:
+    from report.merge import files_of
+
+    files = files_of(records, baseline=baseline_of(run), terms=terms_of(run))
     for name, data in files.items():
         store.write(f"runs/{run.run_id}/{REPORT}/{name}", data)
 
 
-def publish_report(store: Store, run: RunFile, outcomes: Iterable[Outcome] = ()) -> None:
+def publish_report(store: Store, run: RunFile, records: pa.Table, outcomes: Iterable[Outcome]) -> None:
     """From the records that were merged; of the outcomes only the event logs beside them are looked at."""
     from pipeline import history_index
     from report.page import report_files
 
-    records = _records(store, run)
     facts = _facts(store, run, records)
     found, there = timelines(store, f"runs/{run.run_id}/trials", outcomes)
     if len(found) < there:
@@ -130,15 +156,21 @@ def publish_report(store: Store, run: RunFile, outcomes: Iterable[Outcome] = ())
 
 def summary(store: Store, run: RunFile) -> list[str]:
     """What the terminal says at the end: the page's first lines and where the page is."""
-    from report.page import first_lines
-
-    records = _records(store, run)
     path = f"runs/{run.run_id}/{REPORT}/report.html"
     page = str(store.local(path))
     if not store.url.startswith("file:"):
         page = f"{store.url}/{path} (a copy to open here: {page})"
-    lines = first_lines(records, run=_facts(store, run, records), baseline=baseline_of(run))
-    return ["", *lines, "", f"Report: {page}"]
+    return ["", *_first_lines(store, run), "", f"Report: {page}"]
+
+
+def _first_lines(store: Store, run: RunFile) -> list[str]:
+    """As they were published; of a report that does not hold them, from its records."""
+    from report.page import first_lines
+
+    with suppress(StoreError, msgspec.MsgspecError):
+        return msgspec.json.decode(store.read(f"runs/{run.run_id}/{REPORT}/verdict.json"), type=_Verdict).first_lines
+    records = _records(store, run)
+    return first_lines(records, run=_facts(store, run, records), baseline=baseline_of(run))
 
 
 def known_run(store: Store, run_id: str) -> RunFile:
@@ -171,10 +203,9 @@ def records_below(store: Store, folder: str, run: RunFile) -> pa.Table:
     """The same of a run whose directory may lie anywhere in a store."""
     from report.merge import all_records
 
-    outcomes = Trials(store, f"{folder}/trials", invocation="", noisy_repeats=0).outcomes()
-    elsewhere = list(brought(store, folder))
-    if outcomes or elsewhere:
-        return all_records(outcomes, elsewhere)
+    records = all_records((outcome for _, outcome in published(store, f"{folder}/trials")), brought(store, folder))
+    if records.num_rows:
+        return records
     if not store.exists(f"{folder}/{REPORT}/epochs.parquet"):
         raise StoreError(f"run {run.run_id} has no trial that ended: there is nothing to compare yet")
     return _reported(store, folder)
