@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -30,7 +31,7 @@ from pipeline.run_file import (
 )
 from report.merge import with_run_id
 from report.words import counted, listed
-from store.errors import DataError, SettingError
+from store.errors import DataError, SettingError, StoreError
 from store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -92,7 +93,10 @@ def _part(store: Store, name: str) -> Part:
         if found is None:
             raise DataError(f"{name} holds no {RUN}; give the id of a run, or the directory of a copied run")
         run = found
-    records = records_below(there, folder, run)
+    try:
+        records = records_below(there, folder, run)
+    except StoreError as error:
+        raise DataError(f"{name}: {error}") from None
     if run.profile != PROFILE:
         records = with_run_id(records, run.run_id)  # that of a copy may have been changed
     return Part(name=name, run=run, records=records, probes=read_probes(there, folder))
@@ -127,6 +131,35 @@ def _refuse_other_networks(parts: Sequence[Part]) -> None:
                 raise DataError(
                     f"network {network} on {dataset} has {first:,} parameters in {name} and {parameters:,} in "
                     f"{part.name}: they are different networks under one name; merge runs of the same network only"
+                )
+    _refuse_other_code(parts)
+
+
+def _refuse_other_code(parts: Sequence[Part]) -> None:
+    """As many parameters are no proof: of a user's own module each record tells which code it was trained with."""
+    own = (
+        pl.col("network").str.starts_with("torch:") & pl.col("seconds").is_not_null() & pl.col("origin").is_null()
+    )  # what was imported is what its file calls it
+    found: dict[str, list[tuple[str | None, str]]] = {}
+    for part in parts:
+        for network, versions in (
+            part.frame.filter(own).select("network", "versions").unique(maintain_order=True).rows()
+        ):
+            found.setdefault(network, []).append((json.loads(versions or "{}").get(network), part.name))
+    for network, told in found.items():
+        if len({name for _, name in told}) < 2:
+            continue
+        for code, name in told:
+            if code is None:
+                raise DataError(
+                    f"{name} does not tell which code it trained as {network}, and the name alone may stand for "
+                    f"another network; measure it again, or merge runs without it"
+                )
+            first, earlier = told[0]
+            if code != first:
+                raise DataError(
+                    f"network {network} is other code in {earlier} ({first}) than in {name} ({code}): they are "
+                    f"different networks under one name; merge runs of the same network only"
                 )
 
 

@@ -238,7 +238,6 @@ def terms_of(run: RunFile) -> Terms:
 
 
 def _facts(store: Store, run: RunFile, records: pa.Table) -> RunFacts:
-    texts = sorted(text for text in records["versions"].unique().to_pylist() if text)
     return RunFacts(
         run_id=run.run_id,
         profile=run.profile,
@@ -246,7 +245,7 @@ def _facts(store: Store, run: RunFile, records: pa.Table) -> RunFacts:
         cpu=run.cpu,
         cores=run.cores,
         memory_gb=run.memory_gb,
-        versions={name: version for text in texts for name, version in json.loads(text).items()},
+        versions=_versions(records),
         commit=run.commit,
         settings=run.in_force,
         rows_of=run.rows,
@@ -255,6 +254,22 @@ def _facts(store: Store, run: RunFile, records: pa.Table) -> RunFacts:
         probes=read_probes(store, f"runs/{run.run_id}"),
         notes=run.notes,
     )
+
+
+def _versions(records: pa.Table) -> dict[str, str]:
+    """Of each package; where machines had others, each with its machine. What was imported comes last, and counts."""
+    pairs = records.select(["machine", "versions"]).group_by(["machine", "versions"]).aggregate([]).to_pylist()
+    found: dict[str, dict[str, str]] = {}
+    for pair in sorted(pairs, key=lambda pair: (pair["machine"], pair["versions"] or "")):
+        for name, version in json.loads(pair["versions"] or "{}").items():
+            found.setdefault(name, {})[pair["machine"]] = version
+    return {name: _by_machine(of) for name, of in sorted(found.items())}
+
+
+def _by_machine(versions: dict[str, str]) -> str:
+    if len(set(versions.values())) == 1:
+        return next(iter(versions.values()))
+    return "; ".join(f"{version} on {machine}" for machine, version in versions.items())
 
 
 def _sweep_out(store: Store, run: RunFile, wanted: set[str]) -> None:
