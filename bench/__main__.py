@@ -48,7 +48,7 @@ PARTS: dict[str, Part] = {
     "executors": executors.rows,
     "unequal": unequal.rows,
     "data": watched(data.rows, "data"),
-    "report": watched(lambda folder: report.ratios(), "report"),
+    "report": watched(report.rows, "report"),
     "replay": watched(replay.rows, "replay"),
     "answers": watched(answers.rows, "answers"),
     "memory": memory.of(6),

@@ -13,12 +13,13 @@ from typing import Any
 from pipeline.config import read_settings
 from pipeline.history_index import put
 from pipeline.opening import open_store
+from store.protocol import Store
 
 TOP = Path(__file__).parent.parent
 YARNSTICK = (sys.executable, "-c", "from pipeline.cli import main; main()")
 SWEEP = TOP / "tests" / "data" / "sweep" / "epochs.parquet"
 IMPORTED = TOP / "docs" / "examples" / "study-c.csv"
-RUNS, ROUNDS = 500, 3
+RUNS, CONFIGURATIONS, ROUNDS = 500, 30, 3
 PREDICT_SECONDS, HISTORY_SECONDS = 2.0, 5.0
 
 
@@ -41,18 +42,25 @@ def prediction(store: Path) -> dict[str, Any]:
 
 def history(url: str, where: str) -> dict[str, Any]:
     """Of runs that are directories and lines of the index, which is all that it reads of them."""
-    from tests.report.test_history import entries
-
-    store = open_store(read_settings("quick", store=url))
-    found = entries([1.0] * RUNS)
-    for each in found:
-        store.write(f"runs/{each.run_id}/run.json", b"{}")
-    put(store, found)
+    noted(open_store(read_settings("quick", store=url)), runs=RUNS)
     return _row(
-        f"yarnstick history of {RUNS} runs on {where}, of {HISTORY_SECONDS:g} s",
+        f"yarnstick history of {RUNS} runs of {CONFIGURATIONS} configurations on {where}, of {HISTORY_SECONDS:g} s",
         _seconds("history", "--profile", "quick", "--store", url),
         HISTORY_SECONDS,
     )
+
+
+def noted(store: Store, *, runs: int) -> None:
+    """As many configurations as a real profile has, in each run."""
+    from tests.report.test_history import entry, measured, noisy
+
+    found = [
+        entry(run, *(measured(noisy(CONFIGURATIONS * run + n, 1 / n), threads=n) for n in range(1, CONFIGURATIONS + 1)))
+        for run in range(runs)
+    ]
+    for each in found:
+        store.write(f"runs/{each.run_id}/run.json", b"{}")
+    put(store, found)
 
 
 def _seconds(*words: str) -> float:

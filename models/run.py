@@ -29,6 +29,7 @@ import msgspec
 from models.channel import Channel, Files
 from models.dataset import Dataset
 from models.noise import noise, plain
+from models.own_code import own_code
 from models.probes import SESSION, OtherLoad, Peak, cpu_name, peak_key, usable_cores
 from models.protocol import Epoch, Platform, Surroundings, TaintedError, Yarn, platform
 from models.record import COLUMNS, EpochRecord
@@ -258,7 +259,7 @@ def _epoch_record(spec: TrialSpec, base: EpochRecord, epoch: Epoch) -> EpochReco
         floor_seconds=_floor_seconds(spec, epoch, base.peak_flops),
         warmup=epoch.epoch == 1,
         tainted=epoch.tainted is not None,
-        versions=json.dumps(_versions() | epoch.versions),  # only now all packages are imported
+        versions=json.dumps(_versions() | own_code(spec.network) | epoch.versions),  # only now all is imported
     )
 
 

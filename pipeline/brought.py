@@ -21,8 +21,15 @@ FOLDER = "brought"
 def bring(store: Store, run: str, name: str, records: pa.Table) -> None:
     """Into the directory of a run, all of it or nothing."""
     content = parquet(records)
-    digest = hashlib.sha256(content).hexdigest()
-    store.write(f"{run}/{FOLDER}/{slug(name, over=digest)}.parquet", content)
+    store.write(_place(run, name, content), content)
+
+
+def is_brought(store: Store, run: str, name: str, records: pa.Table) -> bool:
+    return store.exists(_place(run, name, parquet(records)))
+
+
+def _place(run: str, name: str, content: bytes) -> str:
+    return f"{run}/{FOLDER}/{slug(name, over=hashlib.sha256(content).hexdigest())}.parquet"
 
 
 def brought(store: Store, run: str) -> Iterator[pa.Table]:

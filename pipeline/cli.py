@@ -143,10 +143,11 @@ def data(
 @app.command("report")
 @sentences
 def report_again(run_id: KnownRunOption, store: StoreOption = None, set_: SetOption = None) -> None:
-    """Make tables, figures and verdict again from the records, without training."""
-    from pipeline.reporting import again
+    """Make tables, figures and verdict again from the records, without training, at other prices or targets too."""
+    from pipeline.reporting import again, check_judging
 
     settings, _ = settings_given("default", store, set_)
+    check_judging(settings)
     for line in again(settings, run_id):
         print(line)
 

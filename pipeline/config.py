@@ -226,7 +226,9 @@ def _settings(
     for section, key, text in overrides:
         _check_known(section, key, origin=origin)
         values.setdefault(section, {})[key] = Given(text=text, origin=origin, folder=Path.cwd())
+    given = {f"{section}.{key}" for section, key, _ in overrides}
     if store is not None:
+        given.add("yarnstick.store.url")
         values["yarnstick.store"]["url"] = Given(text=store, origin="--store", folder=Path.cwd())
     named = f"profile.{profile}"
     if named not in values:
@@ -234,7 +236,7 @@ def _settings(
         raise SettingError(f"profile {profile!r} is not in luigi.cfg; known are {', '.join(known)}")
     parts = {attribute(name): _convert(name, kind, values[name]) for name, kind in SECTIONS.items()}
     whole = _convert(named, Profile, values["profile.default"] | values[named])
-    return msgspec.convert({"profile_name": profile, "profile": whole, **parts}, Settings)
+    return msgspec.convert({"profile_name": profile, "profile": whole, "given": frozenset(given), **parts}, Settings)
 
 
 def _convert(section: str, kind: type[Struct], values: Mapping[str, Given]) -> Struct:

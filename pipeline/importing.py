@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from models.record import EpochRecord
 from models.spec import UNKNOWN
-from pipeline.brought import FOLDER, bring, brought
+from pipeline.brought import FOLDER, bring, brought, is_brought
 from pipeline.opening import open_store
 from pipeline.reporting import again, known_run
-from pipeline.run_file import MERGED, PUBLISHED, RunFile, mark_finished, read_run, without_profile, write_run
+from pipeline.run_file import RunFile, read_run, settings_beside, write_run
 from pipeline.timings import LONGEST_TEXT, configuration, same, timings
 from report.merge import table_of
 from report.words import counted, listed
@@ -31,21 +31,23 @@ def import_timings(path: Path, run_id: str, settings: Settings) -> list[str]:
     """All rows or none, into a run that is there or a new one; then its report. What to tell of it."""
     store = open_store(settings)
     folder = f"runs/{run_id}"
-    run = None if read_run(store, run_id) is None else known_run(store, run_id)
-    # A run begins with its file: what an import that was killed left is no part of one.
-    known = {} if run is None else _known(brought(store, folder))
-    records = timings(path.name, _content(path), run_id=run_id, known=known)
-    if run is None:
-        store.remove(f"{folder}/{FOLDER}")
-    bring(store, folder, path.name, table_of(records))
-    if run is None:
-        run = _run_file(run_id, settings, records)
-        write_run(store, run)
-    lines = again(settings, run_id)
-    if run.profile == PROFILE:
-        for marker in (MERGED, PUBLISHED):
-            mark_finished(store, run_id, marker, ())
-    return [*_told(path.name, records), *lines]
+    is_new = read_run(store, run_id) is None
+    if not is_new:
+        known_run(store, run_id)
+    content = _content(path)
+    records = timings(path.name, content, run_id=run_id)
+    table = table_of(records)
+    if is_new:
+        store.remove(f"{folder}/{FOLDER}")  # what an import that was killed left: a run begins with its file
+    # One that was killed later may have brought them.
+    repeated = is_brought(store, folder, path.name, table)
+    if not repeated:
+        if known := _known(brought(store, folder)):
+            timings(path.name, content, run_id=run_id, known=known)
+        bring(store, folder, path.name, table)
+    if is_new:
+        write_run(store, _run_file(run_id, settings, records))
+    return [_told(path.name, records, repeated=repeated), *again(settings, run_id)]
 
 
 def _content(path: Path) -> bytes:
@@ -75,7 +77,7 @@ def _run_file(run_id: str, settings: Settings, records: Sequence[EpochRecord]) -
     return RunFile(
         run_id=run_id,
         profile=PROFILE,
-        settings=without_profile(settings.fingerprint()),
+        settings=settings_beside(settings, {}),
         datasets={},
         rows={},
         trials=0,
@@ -88,9 +90,11 @@ def _run_file(run_id: str, settings: Settings, records: Sequence[EpochRecord]) -
     )
 
 
-def _told(name: str, records: Sequence[EpochRecord]) -> list[str]:
+def _told(name: str, records: Sequence[EpochRecord], *, repeated: bool) -> str:
+    if repeated:
+        return f"the {counted(len(records), 'timing')} of {name} were there already, and none was added"
     timed = sum(record.seconds is not None for record in records)
     without = len(records) - timed
     rest = f", {counted(without, 'row')} without a time" if without else ""
     configurations = len({configuration(record) for record in records})
-    return [f"imported {counted(timed, 'timing')} of {counted(configurations, 'configuration')} from {name}{rest}"]
+    return f"imported {counted(timed, 'timing')} of {counted(configurations, 'configuration')} from {name}{rest}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -14,25 +15,23 @@ import polars as pl
 
 from models.probes import MachineProbes
 from models.spec import UNKNOWN
-from pipeline.brought import FOLDER, bring
+from pipeline.brought import bring
 from pipeline.opening import open_store
 from pipeline.peaks import PROBES, read_probes
 from pipeline.reporting import again, known_run, records_below
 from pipeline.run_file import (
-    MERGED,
-    PUBLISHED,
     RUN,
     RunFile,
+    check_free,
     check_run_id,
-    mark_finished,
-    read_run,
+    clear,
     run_below,
-    without_profile,
+    settings_beside,
     write_run,
 )
 from report.merge import with_run_id
 from report.words import counted, listed
-from store.errors import DataError, SettingError
+from store.errors import DataError, SettingError, StoreError
 from store.local import LocalStore
 
 if TYPE_CHECKING:
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from store.protocol import Store
 
 PROFILE = "merge"
+MADE_OF = "merge.runs"
 # Two records that agree in these are of one measurement, whatever the run is called.
 MOMENT = ("machine", "platform", "started_at", "trial", "attempt", "epoch")
 
@@ -64,25 +64,21 @@ def merge_runs(names: Sequence[str], run_id: str, settings: Settings) -> list[st
     """Write the run and its report. What to tell of it."""
     store = open_store(settings)
     check_run_id(run_id)
-    if read_run(store, run_id) is not None:
-        raise SettingError(f"run {run_id} is there already; give another --run-id, or remove it first")
     if len(names) < 2:
         raise SettingError(f"{counted(len(names), 'run')} given; a merge is of two runs or more")
     parts = [_part(store, name) for name in names]
+    check_free(store, run_id, name=MADE_OF, value=[*map(_told, parts)])
     for one, other in combinations(parts, 2):
         _refuse_same(one, other)
     _refuse_other_networks(parts)
+    clear(store, run_id)
     folder = f"runs/{run_id}"
-    store.remove(f"{folder}/{FOLDER}")  # what a merge that was killed left: a run begins with its file
     for part in parts:
         bring(store, folder, part.run.run_id, part.records)
     if probes := list(_probes(parts)):
         store.write(f"{folder}/{PROBES}", msgspec.json.format(msgspec.json.encode(probes), indent=1) + b"\n")
     write_run(store, _run_file(run_id, settings, parts))
-    lines = again(settings, run_id)
-    for marker in (MERGED, PUBLISHED):
-        mark_finished(store, run_id, marker, ())
-    return [*map(_told, parts), *lines]
+    return [*map(_told, parts), *again(settings, run_id)]
 
 
 def _part(store: Store, name: str) -> Part:
@@ -97,7 +93,10 @@ def _part(store: Store, name: str) -> Part:
         if found is None:
             raise DataError(f"{name} holds no {RUN}; give the id of a run, or the directory of a copied run")
         run = found
-    records = records_below(there, folder, run)
+    try:
+        records = records_below(there, folder, run)
+    except StoreError as error:
+        raise DataError(f"{name}: {error}") from None
     if run.profile != PROFILE:
         records = with_run_id(records, run.run_id)  # that of a copy may have been changed
     return Part(name=name, run=run, records=records, probes=read_probes(there, folder))
@@ -133,6 +132,35 @@ def _refuse_other_networks(parts: Sequence[Part]) -> None:
                     f"network {network} on {dataset} has {first:,} parameters in {name} and {parameters:,} in "
                     f"{part.name}: they are different networks under one name; merge runs of the same network only"
                 )
+    _refuse_other_code(parts)
+
+
+def _refuse_other_code(parts: Sequence[Part]) -> None:
+    """As many parameters are no proof: of a user's own module each record tells which code it was trained with."""
+    own = (
+        pl.col("network").str.starts_with("torch:") & pl.col("seconds").is_not_null() & pl.col("origin").is_null()
+    )  # what was imported is what its file calls it
+    found: dict[str, list[tuple[str | None, str]]] = {}
+    for part in parts:
+        for network, versions in (
+            part.frame.filter(own).select("network", "versions").unique(maintain_order=True).rows()
+        ):
+            found.setdefault(network, []).append((json.loads(versions or "{}").get(network), part.name))
+    for network, told in found.items():
+        if len({name for _, name in told}) < 2:
+            continue
+        for code, name in told:
+            if code is None:
+                raise DataError(
+                    f"{name} does not tell which code it trained as {network}, and the name alone may stand for "
+                    f"another network; measure it again, or merge runs without it"
+                )
+            first, earlier = told[0]
+            if code != first:
+                raise DataError(
+                    f"network {network} is other code in {earlier} ({first}) than in {name} ({code}): they are "
+                    f"different networks under one name; merge runs of the same network only"
+                )
 
 
 def _probes(parts: Sequence[Part]) -> Iterator[MachineProbes]:
@@ -152,7 +180,9 @@ def _run_file(run_id: str, settings: Settings, parts: Sequence[Part]) -> RunFile
         first,
         run_id=run_id,
         profile=PROFILE,
-        settings={**_settings(settings, runs), "merge.runs": [*map(_told, parts)]},
+        settings={**settings_beside(settings, _agreed([run.in_force for run in runs])), MADE_OF: [*map(_told, parts)]},
+        judged_by={},
+        notes=tuple(dict.fromkeys(note for run in runs for note in run.notes)),
         datasets=_agreed([run.datasets for run in runs]),
         rows=_agreed([run.rows for run in runs]),
         trials=sum(run.trials for run in runs),
@@ -161,11 +191,6 @@ def _run_file(run_id: str, settings: Settings, parts: Sequence[Part]) -> RunFile
         commit=_one([run.commit for run in runs]),
         begun_at=datetime.now(UTC),
     )
-
-
-def _settings(settings: Settings, runs: Sequence[RunFile]) -> dict[str, Any]:
-    agreed = _agreed([run.settings for run in runs])
-    return {**without_profile(settings.fingerprint()), **without_profile(agreed)}
 
 
 def _named(names: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""Replay: from archived event logs to a run with records and a report, as if its trials had just been measured."""
+"""Replay: from archived event logs and outcomes to a run with records and a report, as if it had just been measured."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from models.event_files import is_rolling, looks_like_a_log
+from models.fits import OWN
 from models.outcome import EVENT_LOGS, OUTCOME, Outcome
 from models.replayed import Names, foreign_trials, own_trial
 from pipeline.opening import open_store
 from pipeline.peaks import PROBES
-from pipeline.reporting import publish_merged, publish_report, summary
-from pipeline.run_file import MERGED, PUBLISHED, RUN, RunFile, check_run_id, mark_finished, read_run, write_run
+from pipeline.reporting import again
+from pipeline.run_file import RUN, RunFile, check_free, clear, settings_beside, write_run
 from pipeline.trials import Trials
-from report.words import counted
-from store.errors import DataError, SettingError
+from report.words import counted, listed
+from store.errors import DataError
 
 if TYPE_CHECKING:
     from pipeline.settings import Settings
 
 PROFILE = "replay"
+MADE_OF = "replay.path"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +45,13 @@ class Replayed:
     outcomes: list[Outcome]
     left_out: list[str]  # a sentence each
     logs: dict[str, tuple[Path, ...]]  # of trials of ours by their slugs: the report draws their tasks
+    recorded: Counter[str]  # trials of each platform whose times are not in an event log
 
 
 def replay(path: Path, run_id: str, settings: Settings, *, names: Names) -> list[str]:
     """Write the run and its report. What to tell of it."""
     store = open_store(settings)
-    check_run_id(run_id)
-    if read_run(store, run_id) is not None:
-        raise SettingError(f"run {run_id} is there already; give another --run-id, or remove it first")
+    check_free(store, run_id, name=MADE_OF, value=str(path.absolute()))
     try:
         sources = list(find(path))
         found = trials(sources, run_id, names=names)
@@ -58,7 +59,7 @@ def replay(path: Path, run_id: str, settings: Settings, *, names: Names) -> list
         raise DataError(f"{error.filename or path} cannot be read: {error.strerror}") from None
     if not found.outcomes:
         raise DataError(found.left_out[0] if len(found.left_out) == 1 else _none_of(path, found.left_out))
-    store.remove(f"runs/{run_id}")  # what a replay that was killed left: a run begins with its file
+    clear(store, run_id)
     published = Trials(store, f"runs/{run_id}/trials", invocation="", noisy_repeats=0)
     for outcome in found.outcomes:
         logs = found.logs.get(outcome.spec.slug, ())
@@ -66,13 +67,8 @@ def replay(path: Path, run_id: str, settings: Settings, *, names: Names) -> list
     run = _run_file(path, run_id, settings, found.outcomes, _origin(sources))
     for file in _probes(sources):
         store.write(f"runs/{run_id}/{PROBES}", file.read_bytes())
-    write_run(store, run)
-    slugs = [outcome.spec.slug for outcome in found.outcomes]
-    publish_merged(store, run, published.outcomes())
-    mark_finished(store, run_id, MERGED, slugs)
-    publish_report(store, run, published.outcomes())
-    mark_finished(store, run_id, PUBLISHED, slugs)
-    return [*told(found), *summary(store, run)]
+    write_run(store, replace(run, notes=as_recorded(found)))
+    return [*told(found), *again(settings, run_id)]
 
 
 def find(path: Path) -> Iterator[Source]:
@@ -134,17 +130,14 @@ def _trial(folder: Path) -> Source:
 
 def trials(sources: list[Source], run_id: str, *, names: Names) -> Replayed:
     """Of several logs, one that cannot be used does not spoil the others; it is told."""
-    found = Replayed(outcomes=[], left_out=[], logs={})
-    without = Counter(source.outcome.spec.platform for source in sources if source.outcome and not source.logs)
-    for platform, number in sorted(without.items()):
-        found.left_out.append(f"{counted(number, 'trial')} of {platform}: no event log, as only Spark writes one")
+    found = Replayed(outcomes=[], left_out=[], logs={}, recorded=Counter())
     own, foreign = [], []
     for source in sources:
         try:
-            if source.outcome is not None and source.logs:
-                own.append(own_trial(source.outcome, source.logs, run_id=run_id))
+            if source.outcome is not None:
+                own.append(_own(source.outcome, source.logs, found, run_id=run_id))
                 found.logs[source.outcome.spec.slug] = source.logs
-            elif source.logs:
+            else:
                 foreign += foreign_trials(source.logs[0], names, run_id=run_id)
         except DataError as error:
             found.left_out.append(str(error))
@@ -153,6 +146,14 @@ def trials(sources: list[Source], run_id: str, *, names: Names) -> Replayed:
         place = len(found.outcomes) + 1
         found.outcomes.append(_numbered(replace(outcome, position=place), found.outcomes))
     return found
+
+
+def _own(outcome: Outcome, logs: tuple[Path, ...], found: Replayed, *, run_id: str) -> Outcome:
+    """Timed again where its times are those of MLlib's jobs; all other platforms have clocks of their own."""
+    if logs and OWN.fullmatch(outcome.spec.slug):
+        return own_trial(outcome, logs, run_id=run_id)
+    found.recorded[outcome.spec.platform] += 1
+    return replace(outcome, records=tuple(replace(record, run_id=run_id) for record in outcome.records))
 
 
 def _archived(logs: tuple[Path, ...]) -> dict[str, bytes]:
@@ -204,10 +205,17 @@ def _origin(sources: list[Source]) -> RunFile | None:
 
 def _run_file(path: Path, run_id: str, settings: Settings, outcomes: list[Outcome], origin: RunFile | None) -> RunFile:
     records = [record for outcome in outcomes for record in outcome.records]
-    said = {**settings.fingerprint(), "replay.path": str(path.absolute())}
+    had = {} if origin is None else origin.in_force
+    said = {**settings_beside(settings, had), MADE_OF: str(path.absolute())}
     if origin is not None:
         return replace(
-            origin, run_id=run_id, profile=PROFILE, settings=said, trials=len(outcomes), begun_at=datetime.now(UTC)
+            origin,
+            run_id=run_id,
+            profile=PROFILE,
+            settings=said,
+            judged_by={},
+            trials=len(outcomes),
+            begun_at=datetime.now(UTC),
         )
     return RunFile(
         run_id=run_id,
@@ -225,6 +233,14 @@ def _run_file(path: Path, run_id: str, settings: Settings, outcomes: list[Outcom
     )
 
 
+def as_recorded(found: Replayed) -> tuple[str, ...]:
+    """What the report says of those."""
+    if not found.recorded:
+        return ()
+    trials = [f"{counted(number, 'trial')} of {platform}" for platform, number in sorted(found.recorded.items())]
+    return (f"as recorded, not timed again: {listed(trials)}, as no event log of MLlib has their times",)
+
+
 def told(found: Replayed) -> list[str]:
     """What a reader has to know of it, a line each."""
     records = [record for outcome in found.outcomes for record in outcome.records]
@@ -232,6 +248,7 @@ def told(found: Replayed) -> list[str]:
     lines = [f"{counted(len(found.outcomes), 'trial')}, {counted(epochs, 'epoch')}"]
     lines += [f"{outcome.spec.slug}: {outcome.reason}" for outcome in found.outcomes if outcome.reason]
     lines += sorted({outcome.note for outcome in found.outcomes if outcome.note})
+    lines += as_recorded(found)
     lines += [f"left out: {sentence}" for sentence in found.left_out]
     unknown = [name for name in ("dataset", "network") if any(getattr(each, name) == "unknown" for each in records)]
     if unknown:

@@ -5,22 +5,21 @@ from __future__ import annotations
 import difflib
 import io
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from models.outcome import LOG, Outcome
 from models.target import Target
 from pipeline.brought import brought
 from pipeline.opening import open_store
 from pipeline.peaks import read_probes
-from pipeline.run_file import MERGED, PUBLISHED, RUN, RunFile, read_run
+from pipeline.run_file import MERGED, PUBLISHED, RUN, RunFile, mark_finished, read_run, write_run
+from pipeline.settings import INCIDENTAL, JUDGING, TARGETS
 from pipeline.timelines import timelines
-from pipeline.trials import Trials
+from pipeline.trials import published
 from report.facts import BaselineSpec, Prices, RunFacts, Terms
-from store.errors import StoreError, UnfinishedError
+from store.errors import SettingError, StoreError, UnfinishedError
 from store.protocol import Store
 
 if TYPE_CHECKING:
@@ -33,40 +32,72 @@ REPORT = "report"
 VERDICT = "verdict.json"  # the last of a report's files to be written
 MOST_NAMED = 5  # runs, in one sentence
 MERGED_FILES = ("epochs.parquet", "epochs.csv", "comparison.csv", "comparison.md")
-JUDGES = ("yarnstick.baseline.", "yarnstick.price.", "yarnstick.target.")
 MARKERS = (MERGED.rpartition("/")[2], PUBLISHED.rpartition("/")[2])
 
 
 def merge(run: Experiment) -> None:
     run.trials.look()  # what another process published and merged is not to be lost
-    publish_merged(run.store, run.begin(), run.trials.outcomes())
+    begun = run.begin()
+    publish_merged(run.store, begun, _gathered(run.store, begun, run.trials.outcomes()))
     run.mark(MERGED)
 
 
 def report(run: Experiment) -> None:
-    publish_report(run.store, run.begin(), run.trials.outcomes())
+    begun = run.begin()
+    publish_report(run.store, begun, _records(run.store, begun), run.trials.outcomes())
     run.mark(PUBLISHED)
 
 
 def again(settings: Settings, run_id: str) -> list[str]:
-    """All of it once more from the records; which trials it covers does not change. What to tell of it."""
+    """All of it once more from the records, judged by what was given for this call. What to tell of it.
+
+    Which trials it covers does not change, unless there is nothing to measure: then it covers all there are.
+    """
     store = open_store(settings)
-    run = known_run(store, run_id)
-    trials = Trials(store, f"runs/{run_id}/trials", invocation="", noisy_repeats=0)
-    publish_merged(store, run, trials.outcomes())
-    publish_report(store, run, trials.outcomes())
-    return [*summary(store, run), *_judged_otherwise(settings, run)]
+    begun = known_run(store, run_id)
+    run = begun.judged(settings.judging)
+    outcomes: list[Outcome] = []
+    records = _gathered(store, run, _noted(published(store, f"runs/{run_id}/trials"), outcomes))
+    publish_merged(store, run, records)
+    if run != begun:
+        write_run(store, run)
+    publish_report(store, run, records, outcomes)
+    if not run.is_planned:
+        slugs = [outcome.spec.slug for outcome in outcomes]
+        for marker in (MERGED, PUBLISHED):
+            mark_finished(store, run_id, marker, slugs)
+    return [*summary(store, run), *judged_otherwise(settings, run)]
 
 
-def _judged_otherwise(settings: Settings, run: RunFile) -> list[str]:
-    """Where baseline, targets or prices of now are others: the same records have the same report, whoever asks."""
+def _noted(found: Iterable[tuple[str, Outcome]], outcomes: list[Outcome]) -> Iterator[Outcome]:
+    """All of them, one after the other; in `outcomes` without most of their records, which take much memory."""
+    for _, outcome in found:
+        outcomes.append(replace(outcome, records=outcome.records[:1]))
+        yield outcome
+
+
+def check_judging(settings: Settings) -> None:
+    """A setting that a report cannot take must not look as if it had been."""
+    refused = sorted(settings.given - JUDGING - INCIDENTAL)
+    if refused:
+        raise SettingError(
+            f"--set {refused[0]}: a report is made of what was measured, and takes price.*, target.accuracies and "
+            f"baseline.*; start a new run to measure something else"
+        )
+
+
+def judged_otherwise(settings: Settings, run: RunFile) -> list[str]:
+    """Where baseline, targets or prices of now are others: the same run has the same report, whoever asks."""
     from report.words import listed
 
-    now = msgspec.to_builtins(settings.fingerprint())
-    others = [name for name in now if name.startswith(JUDGES) and now[name] != run.settings.get(name, now[name])]
+    now = settings.fingerprint()
+    others = [name for name in now if name in JUDGING and now[name] != run.in_force.get(name, now[name])]
     if not others:
         return []
-    return [f"This report judges as run {run.run_id} was begun; for new runs there is another {listed(others)}."]
+    return [
+        f"Run {run.run_id} is judged by its own {listed(others)}, and the settings of now have another; "
+        f"yarnstick report --run-id {run.run_id} --set takes what it is to be judged by."
+    ]
 
 
 def raise_if_failed(run: Experiment) -> None:
@@ -80,23 +111,29 @@ def raise_if_failed(run: Experiment) -> None:
         )
 
 
-def publish_merged(store: Store, run: RunFile, outcomes: list[Outcome]) -> None:
-    from report.merge import merged_files
+def _gathered(store: Store, run: RunFile, outcomes: Iterable[Outcome]) -> pa.Table:
+    """All that was measured, then all that was brought."""
+    from report.merge import all_records
 
-    elsewhere = list(brought(store, f"runs/{run.run_id}"))
-    if not outcomes and not elsewhere:
+    records = all_records(outcomes, brought(store, f"runs/{run.run_id}"))
+    if not records.num_rows:
         raise StoreError(f"run {run.run_id} has no trial that ended: there is nothing to report yet")
-    files = merged_files(outcomes, baseline=baseline_of(run), terms=terms_of(run), brought=elsewhere)
+    return records
+
+
+def publish_merged(store: Store, run: RunFile, records: pa.Table) -> None:
+    from report.merge import files_of
+
+    files = files_of(records, baseline=baseline_of(run), terms=terms_of(run))
     for name, data in files.items():
         store.write(f"runs/{run.run_id}/{REPORT}/{name}", data)
 
 
-def publish_report(store: Store, run: RunFile, outcomes: Iterable[Outcome] = ()) -> None:
+def publish_report(store: Store, run: RunFile, records: pa.Table, outcomes: Iterable[Outcome]) -> None:
     """From the records that were merged; of the outcomes only the event logs beside them are looked at."""
     from pipeline import history_index
     from report.page import report_files
 
-    records = _records(store, run)
     facts = _facts(store, run, records)
     found, there = timelines(store, f"runs/{run.run_id}/trials", outcomes)
     if len(found) < there:
@@ -148,10 +185,9 @@ def records_below(store: Store, folder: str, run: RunFile) -> pa.Table:
     """The same of a run whose directory may lie anywhere in a store."""
     from report.merge import all_records
 
-    outcomes = Trials(store, f"{folder}/trials", invocation="", noisy_repeats=0).outcomes()
-    elsewhere = list(brought(store, folder))
-    if outcomes or elsewhere:
-        return all_records(outcomes, elsewhere)
+    records = all_records((outcome for _, outcome in published(store, f"{folder}/trials")), brought(store, folder))
+    if records.num_rows:
+        return records
     if not store.exists(f"{folder}/{REPORT}/epochs.parquet"):
         raise StoreError(f"run {run.run_id} has no trial that ended: there is nothing to compare yet")
     return _reported(store, folder)
@@ -170,21 +206,20 @@ def _reported(store: Store, folder: str) -> pa.Table:
 
 
 def baseline_of(run: RunFile) -> BaselineSpec:
-    """The one that the run was begun with."""
+    """The one that the run was begun with, or is judged by since."""
     section = "yarnstick.baseline"
-    return BaselineSpec(**{key: run.settings[f"{section}.{key}"] for key in ("platform", "precision", "threads")})
+    return BaselineSpec(**{key: run.in_force[f"{section}.{key}"] for key in ("platform", "precision", "threads")})
 
 
 def terms_of(run: RunFile) -> Terms:
-    """The targets and prices that the run was begun with; one of before they were has none."""
-    accuracies = run.settings.get("yarnstick.target.accuracies", [])
-    given = {name: run.settings.get(f"yarnstick.price.{name}") for name in Prices.__dataclass_fields__}
+    """The targets and prices that the run was begun with, or is judged by since; one of before they were has none."""
+    accuracies = run.in_force.get(TARGETS, [])
+    given = {name: run.in_force.get(f"yarnstick.price.{name}") for name in Prices.__dataclass_fields__}
     prices = Prices(**{name: value for name, value in given.items() if value is not None})
     return Terms(targets=tuple(map(Target.parse, accuracies)), prices=prices)
 
 
 def _facts(store: Store, run: RunFile, records: pa.Table) -> RunFacts:
-    texts = sorted(text for text in records["versions"].unique().to_pylist() if text)
     return RunFacts(
         run_id=run.run_id,
         profile=run.profile,
@@ -192,14 +227,31 @@ def _facts(store: Store, run: RunFile, records: pa.Table) -> RunFacts:
         cpu=run.cpu,
         cores=run.cores,
         memory_gb=run.memory_gb,
-        versions={name: version for text in texts for name, version in json.loads(text).items()},
+        versions=_versions(records),
         commit=run.commit,
-        settings=run.settings,
+        settings=run.in_force,
         rows_of=run.rows,
         trials_planned=run.trials,
         terms=terms_of(run),
         probes=read_probes(store, f"runs/{run.run_id}"),
+        notes=run.notes,
     )
+
+
+def _versions(records: pa.Table) -> dict[str, str]:
+    """Of each package; where machines had others, each with its machine. What was imported comes last, and counts."""
+    pairs = records.select(["machine", "versions"]).group_by(["machine", "versions"]).aggregate([]).to_pylist()
+    found: dict[str, dict[str, str]] = {}
+    for pair in sorted(pairs, key=lambda pair: (pair["machine"], pair["versions"] or "")):
+        for name, version in json.loads(pair["versions"] or "{}").items():
+            found.setdefault(name, {})[pair["machine"]] = version
+    return {name: _by_machine(of) for name, of in sorted(found.items())}
+
+
+def _by_machine(versions: dict[str, str]) -> str:
+    if len(set(versions.values())) == 1:
+        return next(iter(versions.values()))
+    return "; ".join(f"{version} on {machine}" for machine, version in versions.items())
 
 
 def _sweep_out(store: Store, run: RunFile, wanted: set[str]) -> None:

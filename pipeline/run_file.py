@@ -7,13 +7,14 @@ import subprocess
 import time
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
+from pipeline.settings import PRICES, REFITS, TARGETS, Settings
 from store.errors import SettingError, StoreError
 from store.protocol import Store
 from store.slug import slug
@@ -42,6 +43,25 @@ class RunFile:
     memory_gb: float
     commit: str | None
     begun_at: datetime
+    judged_by: dict[str, Any] = field(default_factory=dict)  # given after that, instead of what `settings` says
+    notes: tuple[str, ...] = ()  # what a reader of its report has to know, a sentence each
+
+    @property
+    def in_force(self) -> dict[str, Any]:
+        """The settings that its report is made with."""
+        return {**self.settings, **self.judged_by}
+
+    @property
+    def is_planned(self) -> bool:
+        """By a profile; else its records came from elsewhere, and nothing more is to be measured."""
+        return any(name.startswith("profile.") for name in self.settings)
+
+    def judged(self, judging: dict[str, Any]) -> RunFile:
+        """The same run, its report made with these."""
+        changed = {**self.judged_by, **judging}
+        told = self.settings
+        other = {name: value for name, value in changed.items() if name not in told or told[name] != value}
+        return replace(self, judged_by=other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,26 +104,56 @@ def write_run(store: Store, run: RunFile) -> None:
     store.write(f"runs/{run.run_id}/{RUN}", msgspec.json.format(msgspec.json.encode(run), indent=1) + b"\n")
 
 
+def check_free(store: Store, run_id: str, *, name: str, value: Any) -> None:
+    """Of a run that measures nothing: what the same command left when it was killed is no other run.
+
+    `name` is the setting that tells what it was made of.
+    """
+    found = read_run(store, run_id)
+    if found is None:
+        return
+    if found.settings.get(name) != value or read_marker(store, f"runs/{run_id}/{PUBLISHED}") is not None:
+        raise SettingError(f"run {run_id} is there already; give another --run-id, or remove it first")
+
+
+def clear(store: Store, run_id: str) -> None:
+    """What a killed command left. A run begins with its file, and ends with it."""
+    store.remove(f"runs/{run_id}/{RUN}")
+    store.remove(f"runs/{run_id}")
+
+
 def mark_finished(store: Store, run_id: str, name: str, trials: Iterable[str]) -> None:
     """Of a run that measures nothing itself: there is nothing more to come."""
     marker = Published(trials=tuple(sorted(trials)), finished=True)
     store.write(f"runs/{run_id}/{name}", msgspec.json.encode(marker))
 
 
-def without_profile(settings: dict[str, Any]) -> dict[str, Any]:
-    """For a run that no profile planned."""
-    return {name: value for name, value in settings.items() if not name.startswith("profile.")}
+def settings_beside(settings: Settings, origin: dict[str, Any]) -> dict[str, Any]:
+    """For a run that no profile planned: what its origin had, unless given for this call; the rest is that of now."""
+    whole = {**settings.fingerprint(), **origin, **settings.judging}
+    return {name: value for name, value in whole.items() if not name.startswith("profile.")}
 
 
 def differences(one: RunFile, other: RunFile) -> list[str]:
-    """Names of the settings and datasets in which two runs differ."""
-    keys = [key for key in {**one.settings, **other.settings} if one.settings.get(key) != other.settings.get(key)]
+    """Names of the settings and datasets in which two runs measure something else."""
+    judging = PRICES if _refits(one) or _refits(other) else {*PRICES, TARGETS}
+    keys = [
+        key
+        for key in {**one.settings, **other.settings}
+        if one.settings.get(key) != other.settings.get(key) and key not in judging
+    ]
     names = [
         f"the rows of {name}"
         for name in one.datasets.keys() & other.datasets.keys()
         if one.datasets[name] != other.datasets[name]
     ]
     return keys or sorted(names)
+
+
+def _refits(run: RunFile) -> bool:
+    """Whether its trials train on after the clock until they reach a target."""
+    platforms = run.settings.get(f"profile.{run.profile}.platforms", ())
+    return bool(run.settings.get(REFITS)) and any(name.startswith("mllib") for name in platforms)
 
 
 def new_run_id(profile: str) -> str:

@@ -122,7 +122,7 @@ def columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
 def changed_settings(run: RunFile) -> dict[str, Any]:
     """Those that differ from what the package ships for its profile."""
     shipped = shipped_settings(run.profile).fingerprint()
-    return {name: value for name, value in run.settings.items() if name not in shipped or shipped[name] != value}
+    return {name: value for name, value in run.in_force.items() if name not in shipped or shipped[name] != value}
 
 
 def _state_or_damage(store: Store, run_id: str) -> RunState:

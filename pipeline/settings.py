@@ -171,6 +171,10 @@ SECTIONS: dict[str, type[Struct]] = {
 }
 # Lists that may be empty; of all others at least one value is needed.
 MAY_BE_EMPTY = {"accuracies", "workers", "partitions", "namenodes", "resource_managers"}
+# What a report judges by is no part of what was measured: it may be given when a report is made again.
+PRICES = {f"yarnstick.price.{key}" for key in Price.__struct_fields__}
+TARGETS, REFITS = "yarnstick.target.accuracies", "yarnstick.target.refits"
+JUDGING = {*PRICES, TARGETS, *(f"yarnstick.baseline.{key}" for key in Baseline.__struct_fields__)}
 # What does not change a result may differ between two calls of one run.
 INCIDENTAL = {
     "yarnstick.hadoop.accepted_seconds",
@@ -200,6 +204,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     hadoop: Hadoop
     spark: Spark
     profile: Profile
+    given: frozenset[str] = frozenset()  # full names of those that were given for this call, over all files
 
     def fingerprint(self) -> dict[str, Any]:
         """Every setting that a result depends on, by its full name."""
@@ -211,6 +216,11 @@ class Settings(Struct, frozen=True, kw_only=True):
             for key, value in msgspec.json.decode(msgspec.json.encode(values, enc_hook=str)).items()
             if f"{section}.{key}" not in INCIDENTAL
         }
+
+    @property
+    def judging(self) -> dict[str, Any]:
+        """What a report is to judge by, as far as it was given for this call."""
+        return {name: value for name, value in self.fingerprint().items() if name in self.given & JUDGING}
 
 
 def attribute(section: str) -> str:

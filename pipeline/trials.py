@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 from models.outcome import EVENTS, OUTCOME, SETTLED, Outcome
 from models.spec import TrialSpec
@@ -83,14 +83,10 @@ class Trials:
 
     def look(self) -> None:
         """Read what was published since the last look, by whomever."""
-        names = [
-            each.name for each in self._store.list(self._path) if each.is_directory and each.name not in self._known
-        ]
-        contents = self._store.read_each([f"{self._path}/{name}/{OUTCOME}" for name in names])
-        for name, content in zip(names, contents, strict=True):
-            self._known[name] = self._decoded(name, content)
+        for name, outcome in published(self._store, self._path, known=self._known):
+            self._known[name] = outcome
             attempts = self._attempts.setdefault(_without_attempt(name), [])
-            attempts.append(self._known[name])
+            attempts.append(outcome)
             attempts.sort(key=lambda outcome: outcome.spec.attempt)
         self._looked = os.getpid()
 
@@ -98,13 +94,17 @@ class Trials:
         if self._looked != os.getpid():
             self.look()
 
-    def _decoded(self, name: str, content: bytes) -> Outcome:
-        path = f"{self._path}/{name}"
+
+def published(store: Store, path: str, *, known: Container[str] = ()) -> Iterator[tuple[str, Outcome]]:
+    """The outcomes below a directory by the names of theirs, one after the other, without those that are known."""
+    names = [each.name for each in store.list(path) if each.is_directory and each.name not in known]
+    contents = store.read_each([f"{path}/{name}/{OUTCOME}" for name in names])
+    for name, content in zip(names, contents, strict=True):
         try:
-            return Outcome.decode(content)
+            yield name, Outcome.decode(content)
         except ValueError as error:
             raise StoreError(
-                f"{self._store.url}/{path}/{OUTCOME} is damaged ({error}); remove the directory {name}, and the same "
+                f"{store.url}/{path}/{name}/{OUTCOME} is damaged ({error}); remove the directory {name}, and the same "
                 f"command measures that trial again"
             ) from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ from report.facts import NO_TERMS, BaselineSpec, Terms
 if TYPE_CHECKING:
     import pyarrow as pa
 
+AT_ONCE = 100  # outcomes
+
 
 def merged_files(
     outcomes: Sequence[Outcome],
@@ -22,11 +25,15 @@ def merged_files(
     brought: Iterable[pa.Table] = (),
 ) -> dict[str, bytes]:
     """`epochs.*` with every record of every attempt, and `comparison.*`; `brought` are records from elsewhere."""
+    return files_of(all_records(outcomes, brought), baseline=baseline, terms=terms)
+
+
+def files_of(table: pa.Table, *, baseline: BaselineSpec, terms: Terms) -> dict[str, bytes]:
+    """The same from the table of all records."""
     import polars as pl
 
     from report import comparison
 
-    table = all_records(outcomes, brought)
     records = pl.DataFrame(table)
     _, configurations = comparison.compared(records, baseline=baseline, terms=terms)
     return {
@@ -35,7 +42,7 @@ def merged_files(
     }
 
 
-def all_records(outcomes: Sequence[Outcome], brought: Iterable[pa.Table]) -> pa.Table:
+def all_records(outcomes: Iterable[Outcome], brought: Iterable[pa.Table]) -> pa.Table:
     """Those that were measured here come first."""
     import pyarrow as pa
 
@@ -73,12 +80,25 @@ def aligned(table: pa.Table) -> pa.Table:
     return pa.table(arrays, schema=schema())
 
 
-def records_table(outcomes: Sequence[Outcome]) -> pa.Table:
-    """The records in the order in which their trials ended. What became of a trial is said by each of its records."""
+def records_table(outcomes: Iterable[Outcome]) -> pa.Table:
+    """The records in the order in which their trials ended. What became of a trial is said by each of its records.
+
+    As Python's objects all records of a large run take more memory than its report, so they are taken a few at a time.
+    """
     import pyarrow as pa
 
-    ordered = sorted(outcomes, key=lambda outcome: (outcome.position, outcome.spec.slug))
-    whole = [(outcome, record) for outcome in ordered for record in outcome.records]
+    every, places, parts = iter(outcomes), [], [schema().empty_table()]
+    while some := list(islice(every, AT_ONCE)):
+        parts.append(_records_of(some))
+        places += [(outcome.position, outcome.spec.slug) for outcome in some for _ in outcome.records]
+    order = sorted(range(len(places)), key=places.__getitem__)
+    return pa.concat_tables(parts).take(pa.array(order, pa.int64())).combine_chunks()
+
+
+def _records_of(outcomes: Sequence[Outcome]) -> pa.Table:
+    import pyarrow as pa
+
+    whole = [(outcome, record) for outcome in outcomes for record in outcome.records]
     rows = map(attrgetter(*COLUMNS), (record for _, record in whole))
     columns: dict[str, Sequence[Any]] = dict(zip(COLUMNS, zip(*rows, strict=True), strict=False)) or dict.fromkeys(
         COLUMNS, ()

@@ -114,7 +114,8 @@ def _continues(run: Experiment) -> str:
 
 
 def _tell(run: Experiment) -> None:
-    from pipeline.reporting import summary
+    from pipeline.reporting import judged_otherwise, summary
 
-    for line in summary(run.store, run.begin()):
+    begun = run.begin()
+    for line in (*summary(run.store, begun), *judged_otherwise(run.settings, begun)):
         print(line)

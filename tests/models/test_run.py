@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -14,7 +16,7 @@ from models.dataset import Dataset
 from models.probes import Peak, usable_cores
 from models.record import EpochRecord
 from models.run import Event, Session, decode_event, encode_session
-from models.spec import Resources, TrialSpec
+from models.spec import Network, Resources, TrialSpec
 from tests.models.made import NETWORK, packed, spec, surroundings
 
 PEAKS = (
@@ -23,13 +25,14 @@ PEAKS = (
 )
 
 
-def records(folder: Path, *specs: TrialSpec, peaks: tuple[Peak, ...] = PEAKS) -> list[EpochRecord]:
+def records(folder: Path, *specs: TrialSpec, peaks: tuple[Peak, ...] = PEAKS, path: str = "") -> list[EpochRecord]:
     datasets = {"made": packed(folder / "data")}
-    return [event.record for event in events(folder, *specs, datasets=datasets, peaks=peaks) if event.record]
+    found = events(folder, *specs, datasets=datasets, peaks=peaks, path=path)
+    return [event.record for event in found if event.record]
 
 
 def events(
-    folder: Path, *specs: TrialSpec, datasets: dict[str, Dataset], peaks: tuple[Peak, ...] = PEAKS
+    folder: Path, *specs: TrialSpec, datasets: dict[str, Dataset], peaks: tuple[Peak, ...] = PEAKS, path: str = ""
 ) -> list[Event]:
     """What the process writes of some trials."""
     session = Session(
@@ -51,6 +54,7 @@ def events(
         capture_output=True,
         check=False,
         start_new_session=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), path]))},
     )
     assert done.returncode == 0, done.stderr.decode()
     return [decode_event(line) for line in told.read_bytes().splitlines()]
@@ -81,6 +85,18 @@ def test_more_cores_than_were_probed_have_no_floor(tmp_path: Path) -> None:
     wide = spec("torch-cpu", resources=Resources(threads=many))
     found = records(tmp_path, wide, peaks=(Peak(precision="float32", threads=many, flops=2e9),))
     assert {(each.peak_flops, each.floor_seconds) for each in found} == {(None, None)}
+
+
+def test_a_users_own_network_is_told_by_the_code_that_was_imported(tmp_path: Path) -> None:
+    """Its file's SHA-256, as another file of the same name and as many parameters is another network."""
+    (tmp_path / "told_nets.py").write_text("from torch import nn\ndef make(i, c):\n    return nn.Linear(i, c)\n")
+    network = Network.parse("torch:told_nets:make", inputs=12, classes=3)
+    hyper = replace(spec("torch-cpu").hyperparameters, gradient="autograd", epochs=1)
+    own = replace(spec("torch-cpu"), network=network, hyperparameters=hyper)
+    found = records(tmp_path, own, spec("torch-cpu"), path=str(tmp_path))
+    digest = hashlib.sha256((tmp_path / "told_nets.py").read_bytes()).hexdigest()[:16]
+    told = [json.loads(each.versions or "").get("torch:told_nets:make") for each in found]
+    assert told == [f"sha256:{digest}", None, None, None, None]
 
 
 def test_without_a_peak_there_is_no_floor(tmp_path: Path) -> None:

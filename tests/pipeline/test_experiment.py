@@ -63,6 +63,26 @@ def test_where_a_result_does_not_depend_on_a_setting_it_may_differ(configured: S
     Experiment(msgspec.structs.replace(configured, main=main), "R").begin()
 
 
+def test_prices_are_no_part_of_what_was_measured_and_targets_only_where_mllib_fits_again(configured: Settings) -> None:
+    price = msgspec.structs.replace(configured.price, core_hour=0.05)
+    target = msgspec.structs.replace(configured.target, accuracies=("synthetic:200x6x3=0.9",))
+    judged = msgspec.structs.replace(configured, price=price, target=target)
+    begun = Experiment(configured, "R").begin()
+    assert Experiment(judged, "R").begin() == begun, "it goes on as it was begun"
+    assert unfinished_run(judged) == "R"
+    with_mllib = {"platforms": ("torch-cpu", "mllib")}
+    Experiment(other(configured, **with_mllib), "M").begin()
+    Experiment(other(msgspec.structs.replace(configured, price=price), **with_mllib), "M").begin()
+    with pytest.raises(SettingError, match=r"other values of yarnstick\.target\.accuracies; "):
+        Experiment(other(judged, **with_mllib), "M").begin()
+    for settings in (configured, judged):
+        alone = msgspec.structs.replace(settings, target=msgspec.structs.replace(settings.target, refits=False))
+        Experiment(other(alone, **with_mllib), "N").begin()
+    baseline = msgspec.structs.replace(configured.baseline, precision="float64")
+    with pytest.raises(SettingError, match=r"other values of yarnstick\.baseline\.precision; "):
+        Experiment(msgspec.structs.replace(configured, baseline=baseline), "R").begin()
+
+
 def test_the_same_file_with_other_rows_is_named(configured: Settings, place: Place) -> None:
     data = place.folder / "mine.csv"
     mine = other(configured, datasets=(f"csv:{data}",))

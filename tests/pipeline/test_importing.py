@@ -16,7 +16,7 @@ from pipeline.settings import Settings
 from store.errors import DataError, SettingError, StoreError
 from store.local import LocalStore
 from tests.pipeline.conftest import Finished
-from tests.pipeline.place import TOP, Place, assert_one_error
+from tests.pipeline.place import TOP, Place, assert_one_error, eventually
 
 STUDY = TOP / "docs" / "examples" / "study-c.csv"
 GOOD = "platform,dataset,seconds,executors,cores\nalone,d,10,,\nspark,d,12,1,1\nspark,d,8,2,1\n"
@@ -89,6 +89,62 @@ def test_what_a_killed_import_left_does_not_come_back(settings: Settings) -> Non
     Path("store/runs/R/run.json").unlink()
     import_timings(written(GOOD.replace("spark", "dask")), "R", settings)
     assert b"spark" not in report_of("R")["epochs.csv"]
+
+
+@pytest.mark.parametrize("left", [("run.json",), (), ("run.json", "report/epochs.parquet")])
+def test_a_killed_import_is_repeated_and_there_once(settings: Settings, left: tuple[str, ...]) -> None:
+    """Killed before the file that a run begins with, after it, and within the report: nothing marks its end."""
+    import_timings(written(GOOD), "R", settings)
+    before = report_of("R")
+    keep_of("R", *left)
+    told = import_timings(written(GOOD), "R", settings)
+    assert told[0].endswith("none was added" if "run.json" in left else "3 timings of 3 configurations from theirs.csv")
+    assert report_of("R") == before
+    assert json.loads(before["published.json"])["finished"]
+
+
+def test_a_report_finishes_what_a_killed_import_began(settings: Settings) -> None:
+    import_timings(written(GOOD), "R", settings)
+    before = report_of("R")
+    keep_of("R", "run.json")
+    again(settings, "R")
+    assert report_of("R") == before
+
+
+def test_an_import_that_was_killed_while_it_reported_is_there_once(settings: Settings) -> None:
+    """Into a run that has others: what it is asked for again is there, and what differs in one time is not the same."""
+    import_timings(written(GOOD), "R", settings)
+    other = written("platform,dataset,seconds,executors,cores\ndask,d,7,2,1\n", "others.csv")
+    import_timings(other, "R", settings)
+    before = report_of("R")
+    keep_of("R", "run.json", "report/published.json", "report/merged.json")
+    import_timings(other, "R", settings)
+    assert report_of("R") == before
+    changed = written("platform,dataset,seconds,executors,cores\ndask,d,8,2,1\n", "others.csv")
+    with pytest.raises(DataError, match=r"line 2 is a duplicate of what was imported from others\.csv"):
+        import_timings(changed, "R", settings)
+
+
+def test_a_real_kill_of_an_import(place: Place) -> None:
+    """As soon as its run is there; whatever it had come to by then."""
+    (place.folder / "theirs.csv").write_text(GOOD)
+    process = place.start("import", "theirs.csv", "--run-id", "R")
+    eventually((place.store / "runs" / "R" / "run.json").exists)
+    process.kill()
+    process.communicate()
+    for command in (("import", "theirs.csv", "--run-id", "R"), ("runs", "list")):
+        done = place.run(*command)
+        assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[1].split()[:3] == ["R", "import", "finished"]
+    assert pl.read_csv(place.report("R")["epochs.csv"]).height == 3
+
+
+def keep_of(run_id: str, *left: str) -> None:
+    """Of a run nothing but what was brought, and these."""
+    folder = Path("store/runs") / run_id
+    for path in [path for path in folder.rglob("*") if path.is_file() and path.parent.name != "brought"]:
+        if str(path.relative_to(folder)) not in left:
+            path.unlink()
 
 
 def test_a_damaged_file_of_records_is_named(settings: Settings) -> None:

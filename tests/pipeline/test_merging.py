@@ -14,7 +14,15 @@ from tests.pipeline.conftest import Finished
 from tests.pipeline.place import Place, assert_one_error
 
 
-def made_of(run: Path, target: Path, *, machine: str, hours: float = 24, parameters: int | None = None) -> None:
+def made_of(
+    run: Path,
+    target: Path,
+    *,
+    machine: str,
+    hours: float = 24,
+    parameters: int | None = None,
+    versions: dict[str, str] | None = None,
+) -> None:
     """A copy of a run as another machine would have made it: later, at other speed."""
     shutil.copytree(run, target)
     shutil.rmtree(target / "report")
@@ -27,6 +35,7 @@ def made_of(run: Path, target: Path, *, machine: str, hours: float = 24, paramet
             began = datetime.fromisoformat(record["started_at"]) + timedelta(hours=hours)
             record["started_at"] = began.isoformat()
             record["parameters"] = parameters or record["parameters"]
+            record["versions"] = json.dumps(json.loads(record["versions"]) | (versions or {}))
         path.write_text(json.dumps(outcome))
 
 
@@ -63,6 +72,58 @@ def test_two_machines_in_one_report(place: Place) -> None:
     assert compared.count("both take the same") == rows.height
     assert_one_error(place.run("runs", "merge", "R", "usb/E", "--run-id", "M"), "run M is there already")
     assert_one_error(place.run("runs", "merge", "M", "R", "--run-id", "N"), "M and R both hold records of run R")
+
+
+def test_a_killed_merge_is_done_again_or_finished_by_a_report(place: Place) -> None:
+    """Killed after the file that a run begins with: the same runs are merged anew, and others are another run."""
+    merge = ("runs", "merge", "R", "usb/E", "--run-id", "M")
+    done = place.run(*merge)
+    before = place.report("M")
+    made_of(place.store / "runs" / "R", place.folder / "usb" / "F", machine="far", hours=48)
+    for command in (merge, ("report", "--run-id", "M")):
+        shutil.rmtree(place.store / "runs" / "M" / "report")
+        assert_one_error(place.run("runs", "merge", "R", "usb/F", "--run-id", "M"), "run M is there already")
+        repeated = place.run(*command)
+        assert repeated.returncode == 0, repeated.stderr
+        assert place.report("M") == before
+    assert done.stdout.endswith(repeated.stdout)
+    assert_one_error(place.run(*merge), "run M is there already")
+
+
+def test_each_machine_keeps_its_versions(place: Place) -> None:
+    """What is the same on all is said once."""
+    made_of(place.store / "runs" / "R", place.folder / "usb" / "N", machine="a new one", versions={"torch": "9.9.9"})
+    done = place.run("runs", "merge", "R", "usb/N", "--run-id", "M")
+    assert done.returncode == 0, done.stderr
+    own, both = (json.loads(place.report(name)["environment.json"])["versions"] for name in ("R", "M"))
+    assert both == own | {"torch": f"9.9.9 on a new one; {own['torch']} on {place_machine(place)}"}
+
+
+def test_other_code_under_the_name_of_a_users_own_network_is_refused(place: Place) -> None:
+    """As many parameters are no proof; and what does not tell its code may be any."""
+    runs, usb = place.store / "runs", place.folder / "usb"
+    name = "torch:nets:make"
+    for run_id, hours, code in (("A", 1, "sha256:aa"), ("B", 2, "sha256:aa"), ("C", 3, "sha256:cc"), ("D", 4, None)):
+        made_of(runs / "R", usb / run_id, machine=run_id, hours=hours, versions={name: code} if code else {})
+        for path in (usb / run_id).glob("trials/*/outcome.json"):
+            path.write_text(path.read_text().replace('"mlp:6-8-3"', f'"{name}"'))
+    for other, words in (
+        ("C", (f"network {name} is other code in usb/A (sha256:aa) than in usb/C (sha256:cc)",)),
+        ("D", (f"usb/D does not tell which code it trained as {name}",)),
+    ):
+        assert_one_error(place.run("runs", "merge", "usb/A", f"usb/{other}", "--run-id", "M"), *words)
+    assert place.runs() == ["R"]
+    for parts in (("usb/A", "usb/B"), ("R", "usb/D")):
+        done = place.run("runs", "merge", *parts, "--run-id", f"M{parts[0][-1]}")
+        assert done.returncode == 0, done.stderr
+
+
+def test_a_run_without_a_record_is_not_merged(place: Place) -> None:
+    made_of(place.store / "runs" / "R", place.folder / "usb" / "none", machine="none")
+    shutil.rmtree(place.folder / "usb" / "none" / "trials")
+    done = place.run("runs", "merge", "R", "usb/none", "--run-id", "M")
+    assert_one_error(done, "usb/none: run none has no trial that ended")
+    assert place.runs() == ["R"]
 
 
 def test_what_cannot_be_merged_is_one_sentence_and_nothing_is_written(place: Place) -> None:

@@ -19,6 +19,7 @@ from models.spec import Network
 from pipeline.config import read_settings
 from pipeline.replay import find, replay, told, trials
 from pipeline.reporting import again
+from pipeline.settings import Settings
 from report.merge import records_table
 from store.errors import DataError, SettingError
 from tests.models.spark_logs import (
@@ -294,15 +295,100 @@ def test_a_log_that_is_not_of_the_trial_beside_it_is_refused(
         records(trial)
 
 
-def test_trials_that_spark_did_not_run_are_told(tmp_path: Path, records: Callable[..., pl.DataFrame]) -> None:
-    run = tmp_path / "run"
+def archived(folder: Path, **settings: Any) -> Path:
+    """The recorded run with other settings, and a trial of torch-cpu of a tenth of gd's seconds beside it."""
+    run = folder / "archived"
     shutil.copytree(RECORDED, run)
-    other = run / "trials" / "torch"
-    other.mkdir()
-    text = (GD_TRIAL / "outcome.json").read_text()
-    (other / "outcome.json").write_text(text.replace('"platform": "mllib"', '"platform": "torch-cpu"'))
-    assert records(run).height == 8
-    assert "left out: 1 trial of torch-cpu: no event log" in (tmp_path / "told.txt").read_text()
+    about = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(about | {"settings": about["settings"] | settings}))
+    outcome = json.loads((GD_TRIAL / "outcome.json").read_text())
+    alone = dict.fromkeys(("executors", "cores", "memory_mib", "partitions", "deploy_mode")) | {"threads": 1}
+    how = {"precision": "float32", "gradient": "manual"}
+    outcome["spec"]["platform"] = "torch-cpu"
+    outcome["spec"]["resources"] |= alone
+    outcome["spec"]["hyperparameters"] |= how
+    for record in outcome["records"]:
+        record |= {"platform": "torch-cpu", "clock": "measured", **alone, **how, **dict.fromkeys(LEDGER)}
+        record["seconds"] /= 10
+    (run / "trials" / "torch").mkdir()
+    (run / "trials" / "torch" / "outcome.json").write_text(json.dumps(outcome))
+    return run
+
+
+def replay_as_r(path: Path, settings: Settings) -> list[str]:
+    return replay(path, "R", settings, names=Names())
+
+
+def test_trials_that_spark_did_not_run_are_as_they_were_recorded(
+    tmp_path: Path, records: Callable[..., pl.DataFrame]
+) -> None:
+    found = records(archived(tmp_path))
+    alone = found.filter(platform="torch-cpu")
+    assert (found.height, set(alone["run_id"]), set(alone["clock"])) == (12, {"R"}, {"measured"})
+    assert alone["seconds"].to_list() == [record["seconds"] / 10 for record in recorded(GD_TRIAL)]
+    said = "as recorded, not timed again: 1 trial of torch-cpu, as no event log of MLlib has their times"
+    assert said in (tmp_path / "told.txt").read_text()
+
+
+def test_the_whole_report_of_an_archived_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Target, prices and baseline are the archived run's, MLlib's epochs are timed from its logs, and all is compared.
+
+    The outcomes of MLlib are spoilt before: its seconds come from nowhere but the logs.
+    """
+    monkeypatch.chdir(tmp_path)
+    own = {"yarnstick.target.accuracies": ["synthetic:2000x40x4=0.6"], "yarnstick.price.core_hour": 36.0}
+    run = archived(tmp_path, **own)
+    for trial in (GD_TRIAL, L_BFGS_TRIAL):
+        path = run / "trials" / trial.name / "outcome.json"
+        outcome = json.loads(path.read_text())
+        for record in outcome["records"]:
+            record["seconds"] = 99.0
+        path.write_text(json.dumps(outcome))
+    settings = read_settings("default", store="store")
+    said = "as recorded, not timed again: 1 trial of torch-cpu"
+    assert any(said in line for line in replay_as_r(run, settings))
+    folder = tmp_path / "store" / "runs" / "R" / "report"
+    rows = pl.read_csv(folder / "comparison.csv", infer_schema_length=None)
+    l_bfgs = rows.row(by_predicate=pl.col("solver") == "l-bfgs", named=True)
+    assert l_bfgs["seconds_to_target"] == pytest.approx(sum(each["seconds"] for each in recorded(L_BFGS_TRIAL)))
+    gd = rows.row(by_predicate=(pl.col("platform") == "mllib") & (pl.col("solver") == "gd"), named=True)
+    warm = [each["seconds"] for each in recorded(GD_TRIAL)[1:]]
+    assert gd["mean_seconds"] == pytest.approx(sum(warm) / 3, abs=1e-9)
+    assert gd["relative_to_one_thread"] == pytest.approx(10)
+    assert gd["price_per_hour"] == 36 * 3, "two executors of one core, and the driver"
+    verdict = json.loads((folder / "verdict.json").read_text())
+    assert {each["baseline"]["platform"] for each in verdict["comparisons"] if each["solver"] == "gd"} == {"torch-cpu"}
+    assert said in (folder / "report.html").read_text()
+    assert json.loads((folder / "environment.json").read_text())["settings"].items() >= own.items()
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    again(settings, "R")
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+
+def test_what_is_given_with_a_replay_counts_before_what_the_archived_run_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = archived(tmp_path, **{"yarnstick.price.core_hour": 36.0, "yarnstick.price.currency": "EUR"})
+    Path("luigi.cfg").write_text("[yarnstick.price]\ncurrency = USD\n")
+    said = replay_as_r(run, read_settings("default", store="store", overrides=["price.core_hour=9"]))
+    about = json.loads(Path("store/runs/R/report/environment.json").read_text())["settings"]
+    assert (about["yarnstick.price.core_hour"], about["yarnstick.price.currency"]) == (9, "EUR")
+    assert said[-1].startswith("Run R is judged by its own yarnstick.price.currency, ")
+
+
+def test_a_replay_that_was_killed_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = read_settings("default", store="store")
+    before = replay_as_r(RECORDED, settings)
+    run = tmp_path / "store" / "runs" / "R"
+    shutil.rmtree(run / "report")
+    shutil.rmtree(next((run / "trials").iterdir()))
+    with pytest.raises(SettingError, match="run R is there already"):
+        replay_as_r(GD_TRIAL, settings)
+    assert replay_as_r(RECORDED, settings) == before
+    with pytest.raises(SettingError, match="run R is there already"):
+        replay_as_r(RECORDED, settings)
 
 
 def test_one_sentence_on_the_command_line(place: Place) -> None:

@@ -7,6 +7,7 @@ import shutil
 from datetime import UTC, datetime
 from typing import Any
 
+import polars as pl
 import pytest
 
 from pipeline.config import read_settings
@@ -15,13 +16,16 @@ from pipeline.run_file import RunFile
 from report.facts import Prices, Terms
 from store.errors import StoreError
 from tests.pipeline.conftest import Finished
-from tests.pipeline.place import Place
+from tests.pipeline.place import Place, assert_one_error
+
+DATASET = "synthetic:200x6x3"
 
 
 @pytest.fixture
 def copied(place: Place, finished: Finished, monkeypatch: pytest.MonkeyPatch) -> Place:
     """The finished run, to be changed."""
     shutil.copytree(finished.place.store, place.store)
+    shutil.copy(finished.place.folder / "luigi.cfg", place.folder)
     monkeypatch.chdir(place.folder)
     return place
 
@@ -42,12 +46,56 @@ def run_file(settings: dict[str, Any]) -> RunFile:
     )  # fmt: skip
 
 
-def test_a_report_made_again_says_that_prices_of_now_are_not_taken(copied: Place) -> None:
-    same, other = (copied.run("report", "--run-id", "R", *more) for more in ((), ("--set", "price.core_hour=0.05")))
-    assert "judges as run R" not in same.stdout
-    said = "This report judges as run R was begun; for new runs there is another yarnstick.price.core_hour."
-    assert other.stdout.splitlines()[:-1] == same.stdout.splitlines()
-    assert other.stdout.splitlines()[-1] == said
+def test_prices_and_targets_may_be_given_after_measuring(copied: Place) -> None:
+    """They are kept with the run: who makes the report again has the same, and its first one can be had again."""
+    first, before = copied.run("report", "--run-id", "R").stdout, copied.report("R")
+    given = ("price.core_hour=3600", "price.currency=EUR", f"target.accuracies={DATASET}=0.01", "baseline.threads=2")
+    done = copied.run("report", "--run-id", "R", *(part for each in given for part in ("--set", each)))
+    assert done.returncode == 0, done.stderr
+    assert "judged by its own" not in done.stdout
+    judged = copied.report("R")
+    rows = pl.read_csv(judged["comparison.csv"])
+    torch = rows.row(by_predicate=pl.col("platform") == "torch-cpu", named=True)
+    assert torch["price"] == pytest.approx(torch["mean_seconds"]), "a thread, at one EUR a second"
+    epochs = pl.read_csv(judged["epochs.csv"]).filter(platform="torch-cpu", epoch=1)["seconds"]
+    assert torch["seconds_to_target"] == pytest.approx(epochs.mean())
+    assert torch["relative_to_one_thread"] is None, "2 threads did not run"
+    assert json.loads(judged["environment.json"])["settings"]["yarnstick.price.core_hour"] == 3600
+    run = json.loads((copied.store / "runs" / "R" / "run.json").read_text())
+    assert (run["settings"]["yarnstick.price.core_hour"], run["judged_by"]["yarnstick.price.core_hour"]) == (None, 3600)
+    plain = copied.run("report", "--run-id", "R")
+    assert copied.report("R") == judged
+    said = plain.stdout.splitlines()[-1]
+    assert said.startswith("Run R is judged by its own yarnstick.baseline.threads, yarnstick.target.accuracies, ")
+    resumed = copied.run("run", "--profile", "tiny", "--run-id", "R")
+    assert resumed.returncode == 0, resumed.stderr
+    assert copied.report("R") == judged
+    back = ("price.core_hour=", "price.currency=", "target.accuracies=", "baseline.threads=1")
+    done = copied.run("report", "--run-id", "R", *(part for each in back for part in ("--set", each)))
+    assert (done.stdout, copied.report("R")) == (first, before)
+    assert json.loads((copied.store / "runs" / "R" / "run.json").read_text())["judged_by"] == {}
+
+
+def test_what_a_report_cannot_take_is_refused(copied: Place) -> None:
+    before = copied.report("R")
+    for given in ("profile.tiny.trials=9", "target.refits=false", "noisy_share=0.5"):
+        done = copied.run("report", "--run-id", "R", "--set", given)
+        assert_one_error(done, given.partition("=")[0], "takes price.*, target.accuracies and baseline.*")
+    assert copied.report("R") == before
+
+
+def test_luigi_cfg_of_now_does_not_change_a_report_and_it_is_said(copied: Place) -> None:
+    before = copied.report("R")
+    with (copied.folder / "luigi.cfg").open("a") as file:
+        file.write("\n[yarnstick.price]\ncore_hour = 0.05\n")
+    for command in (("report", "--run-id", "R"), ("run", "--profile", "tiny", "--run-id", "R")):
+        done = copied.run(*command)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.splitlines()[-1] == (
+            "Run R is judged by its own yarnstick.price.core_hour, and the settings of now have another; yarnstick "
+            "report --run-id R --set takes what it is to be judged by."
+        )
+        assert copied.report("R") == before
 
 
 def test_the_markers_cover_every_trial(finished: Finished) -> None:

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from store.publish import ABANDONED_SECONDS, Staging, temporary_name
 from store.retry import Patience
 from store.sessions import open_session
 from store.streams import IN_MEMORY_BYTES
-from store.webhdfs import WebHdfsStore
+from store.webhdfs import MOST_AHEAD, WebHdfsStore
 from tests.store.wrong_hdfs import (
     Namespace,
     WrongHdfs,
@@ -457,6 +458,18 @@ def test_many_small_files_are_read_in_their_order(store: WebHdfsStore) -> None:
     for number in range(20):
         store.write(f"a/{number}", str(number).encode())
     assert list(store.read_each([f"a/{number}" for number in range(20)])) == [str(n).encode() for n in range(20)]
+
+
+def test_many_small_files_do_not_pile_up_before_they_are_taken(hdfs: WrongHdfs, store: WebHdfsStore) -> None:
+    paths = [f"a/{number}" for number in range(3 * MOST_AHEAD)]
+    for path in paths:
+        hdfs.namespace.add(f"{ROOT}/{path}", path.encode())
+    hdfs.asked.clear()
+    contents = store.read_each(paths)
+    assert next(contents) == b"a/0"
+    rest = list(islice(contents, MOST_AHEAD - 1))
+    assert len({path for operation, path, _ in hdfs.asked if operation == "OPEN"}) == MOST_AHEAD
+    assert [b"a/0", *rest, *contents] == [path.encode() for path in paths]
 
 
 @pytest.mark.parametrize("path", ["a:b", "a//b", "a/*", "a?b", "a\nb"])
