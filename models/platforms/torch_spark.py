@@ -20,6 +20,7 @@ from models.spec import TrialSpec
 from store.opening import resolved
 
 PYTHON_MIB = 1100  # of Python with torch and pyarrow, without any rows
+MEETING_SHARE = 0.8  # of Spark's patience: who waits says more than Spark does
 COPIES = 1.25  # of the rows: while they are read there is a row group more
 
 
@@ -75,6 +76,7 @@ class TorchSpark:
                 address=listener.address,
                 stall_seconds=self._surroundings.stall_seconds,
                 resident_mib=max(0.0, self._surroundings.overhead_mib - PYTHON_MIB) / COPIES,
+                meeting_seconds=MEETING_SHARE * application.barrier_seconds,
             )
             memory = ExecutorMemory.of(spec.resources, self._surroundings, in_python=True)
             stage = BarrierStage(application, group=spec.slug, memory=memory)

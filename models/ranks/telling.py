@@ -75,6 +75,11 @@ class Listener:
         return len(self._heard)
 
     @property
+    def left(self) -> int:
+        """How many of them have taken their leave."""
+        return sum(each.left for each in self._heard)
+
+    @property
     def cut(self) -> list[str]:
         """The hosts of those whose connection ended without their leave: they died."""
         return [each.host for each in self._heard if each.cut]

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from models.dataset import Dataset
-from models.ranks.meeting import Meeting, PeerError, Place, skipped
+from models.ranks.meeting import MEETING_SECONDS, Meeting, PeerError, Place, StandstillError, skipped
 from models.ranks.telling import Address, Teller
 from models.spec import TrialSpec
 from store.errors import YarnstickError
@@ -28,6 +28,7 @@ class Errand:
     address: Address
     stall_seconds: float
     resident_mib: float  # for rows that are kept in memory
+    meeting_seconds: float = MEETING_SECONDS
 
     def listeners(self, place: Place) -> int:
         """On how many ports a rank listens: shard k is in rank k modulo ranks; in step, ranks call each other."""
@@ -83,6 +84,7 @@ class Told:
     # failed
     why: str = ""
     is_own: bool = True  # False: because of another rank
+    is_held: bool = False  # by a task that stands still: its executor is of no further use
 
 
 # What a rank does, as the task of its executor; of a module, so that Spark sends its name and not its code.
@@ -95,11 +97,11 @@ def work(train: Train, errand: bytes, rows: Iterable[Any]) -> Iterator[Any]:
 
     context = BarrierTaskContext.get()
     place = Place.of(context)
-    if not place.trains:
-        skipped(context, place)
-        return iter(())
     asked = Errand.decode(errand)
-    meeting = Meeting(context, place, listeners=asked.listeners(place))
+    if not place.trains:
+        skipped(context, place, seconds=asked.meeting_seconds)
+        return iter(())
+    meeting = Meeting(context, place, listeners=asked.listeners(place), seconds=asked.meeting_seconds)
     # Before the driver hears of us: while it is loaded we could show no sign of life.
     import torch  # noqa: F401
 
@@ -111,7 +113,14 @@ def work(train: Train, errand: bytes, rows: Iterable[Any]) -> Iterator[Any]:
         if not isinstance(error, YarnstickError):
             traceback.print_exc(file=sys.stderr)
         why = str(error) if isinstance(error, YarnstickError) else f"{type(error).__name__}: {_line(error)}"
-        failed = Told(kind="failed", rank=place.rank, host=place.host, why=why, is_own=not isinstance(error, PeerError))
+        failed = Told(
+            kind="failed",
+            rank=place.rank,
+            host=place.host,
+            why=why,
+            is_own=not isinstance(error, PeerError),
+            is_held=isinstance(error, StandstillError),
+        )
         teller.tell(msgspec.json.encode(failed))
         raise
     finally:

@@ -21,6 +21,7 @@ import pytest
 from models.dataset import Dataset
 from models.platforms.torch_spark import TorchSpark
 from models.protocol import Epoch, TaintedError
+from models.ranks import barrier_stage
 from models.ranks.barrier_stage import LOSS_SECONDS, BarrierStage
 from models.ranks.executor_memory import ExecutorMemory
 from models.ranks.group import RENDEZVOUS_SECONDS
@@ -160,6 +161,57 @@ def test_a_rank_that_stands_still_is_ended(folder: Path, data: Dataset, resource
         train_until(trainer, data, fault=stop, resources=resources)
     assert_one_sentence(told)
     eventually(lambda: not stopped[0].is_running())
+
+
+def idle() -> list[psutil.Process]:
+    """Python processes that Spark keeps for the next tasks, in the order in which they came up."""
+    return sorted(ranks(), key=lambda each: each.pid)
+
+
+def test_a_slot_that_does_not_end_costs_its_application_and_no_epoch(
+    folder: Path, data: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of two tasks of an executor trains; the other's process stands still before its task begins."""
+    monkeypatch.setattr(barrier_stage, "LEFT_SECONDS", 2.0)
+    trainer, trial = TorchSpark(surroundings(folder)), spec("torch-spark", resources=replace(ALONE, cores=2))
+    expected = pytest.approx(reference.losses(trial, data), rel=1e-5)
+    stood_still = False
+    for _ in range(5):  # which process Spark gives to which task is not ours to say
+        list(trainer.train(trial, data))
+        process = idle()[0]
+        process.suspend()
+        resumed = threading.Timer(15.0, process.resume)  # where it is the one that was to train
+        resumed.start()
+        epochs = list(trainer.train(trial, data))
+        stood_still = resumed.is_alive()
+        resumed.cancel()
+        resumed.join()
+        assert [epoch.loss for epoch in epochs] == expected
+        if stood_still:
+            break
+    assert stood_still
+    eventually(lambda: not process.is_running())
+    assert_right(trainer, data, resources=trial.resources)
+
+
+def test_a_task_that_stands_still_before_all_have_met_is_told(folder: Path, data: Dataset) -> None:
+    """Whichever of the four it is: of each executor one trains, and the other only fills its slot."""
+    wide = replace(ALONE, executors=2, cores=2)
+    given = surroundings(folder)
+    # Shared with no other test: the next one gets Spark's own patience again.
+    trainer = TorchSpark(replace(given, spark_conf={**given.spark_conf, "spark.barrier.sync.timeout": "25s"}))
+    SparkApplication.end_shared()
+    assert_right(trainer, data, resources=wide)
+    process = idle()[0]
+    process.suspend()
+    began = time.monotonic()
+    why = r"^not all 4 tasks of the executors met within 20 s: one of them stands still; look at \S+ for a Python"
+    with pytest.raises(TrialError, match=why) as told:
+        list(trainer.train(spec("torch-spark", resources=wide), data))
+    assert time.monotonic() - began < 50
+    assert_one_sentence(told)
+    eventually(lambda: not process.is_running())
+    assert_right(TorchSpark(given), data, resources=wide)
 
 
 class Strangers:
