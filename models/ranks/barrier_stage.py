@@ -158,7 +158,8 @@ class BarrierStage:
                 return why
             waited = time.monotonic() - began
             if failed and not listener.cut and waited > PEERS_SECONDS and self._is_whole():
-                return TrialError(failed[0].why)  # nobody died: one stands still
+                # Nobody died: one stands still, and who only lost somebody that gave it up may have said so earlier.
+                return TrialError(next((told.why for told in failed if told.is_held), failed[0].why))
             if self._failure is not None and not failed and not listener.cut and waited > PEERS_SECONDS:
                 return TrialError(f"the executors could not begin: {self._first_words()}")
             if waited > LOSS_SECONDS:

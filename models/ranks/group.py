@@ -12,8 +12,8 @@ from torch import Tensor
 
 from models.device import wait
 from models.ranks.connections import connected
-from models.ranks.meeting import Meeting, PeerError, first_line
-from models.ranks.mesh import Mesh
+from models.ranks.meeting import Meeting, PeerError, StallError, first_line
+from models.ranks.mesh import Mesh, StalledError
 
 RENDEZVOUS_SECONDS = 60.0
 ERRORS = (OSError, RuntimeError)  # of sockets, and of torch's own
@@ -52,6 +52,7 @@ class Group:
         self._started: list[Callable[[], object]] = []
         self._device = device
         self._others = self._joined(meeting) if self.size > 1 else None
+        self._nodes = [each.node for each in meeting.met()]
 
     def sum(self, gradient: Tensor) -> None:
         if self._others is None:
@@ -124,6 +125,12 @@ class Group:
             ) from None
 
     def _lost(self, error: Exception) -> PeerError:
+        if isinstance(error, StalledError):
+            late = " and on ".join(sorted({self._nodes[rank] for rank in error.ranks}))
+            return StallError(
+                f"executor on {self.host} waited {self._stall_seconds:g} s for the one on {late} "
+                f"(yarnstick.spark.stall_seconds): look at that node, or raise the setting"
+            )
         return PeerError(
             f"executor on {self.host} lost the others, or waited for one of them longer than "
             f"{self._stall_seconds:g} s (yarnstick.spark.stall_seconds): {first_line(error)}"

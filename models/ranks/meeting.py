@@ -31,6 +31,10 @@ class PeerError(TrialError):
     """Another rank is gone or stalls: why that is, it knows itself or nobody."""
 
 
+class StallError(PeerError):
+    """Another rank stands still, and it is known on which node."""
+
+
 class StandstillError(TrialError):
     """A task of the stage stands still, and keeps its slot. Executors that Spark then loses are not why."""
 

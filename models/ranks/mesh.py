@@ -19,6 +19,14 @@ from torch import Tensor
 PIECE = 1 << 18  # bytes that are moved or added at once: both sides can send before they receive
 
 
+class StalledError(TimeoutError):
+    """Some ranks have neither sent nor taken anything for too long."""
+
+    def __init__(self, ranks: Sequence[int], *, seconds: float) -> None:
+        super().__init__(f"nothing came for {seconds:g} s")
+        self.ranks = ranks
+
+
 class Mesh:
     """One rank's view of all. Errors are those of sockets: a peer that is gone, or has sent nothing for too long."""
 
@@ -134,7 +142,9 @@ class Mesh:
             if events:
                 ready.register(peer, events)
         if not ready.poll(1000 * self._stall_seconds):
-            raise TimeoutError(f"nothing came for {self._stall_seconds:g} s")
+            others = [rank for rank in range(self.size) if rank != self.rank]
+            late = [rank for rank, events in zip(others, left, strict=True) if events]
+            raise StalledError(late, seconds=self._stall_seconds)
 
 
 def _send(peer: socket.socket, view: memoryview) -> int:

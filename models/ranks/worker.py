@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from models.dataset import Dataset
-from models.ranks.meeting import MEETING_SECONDS, Meeting, PeerError, Place, StandstillError, skipped
+from models.ranks.meeting import MEETING_SECONDS, Meeting, PeerError, Place, StallError, StandstillError, skipped
 from models.ranks.telling import Address, Teller
 from models.spec import TrialSpec
 from store.errors import YarnstickError
@@ -119,7 +119,7 @@ def work(train: Train, errand: bytes, rows: Iterable[Any]) -> Iterator[Any]:
             host=place.host,
             why=why,
             is_own=not isinstance(error, PeerError),
-            is_held=isinstance(error, StandstillError),
+            is_held=isinstance(error, StandstillError | StallError),
         )
         teller.tell(msgspec.json.encode(failed))
         raise

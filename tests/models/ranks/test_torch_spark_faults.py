@@ -22,9 +22,8 @@ from models.dataset import Dataset
 from models.platforms.torch_spark import TorchSpark
 from models.protocol import Epoch, TaintedError
 from models.ranks import barrier_stage
-from models.ranks.barrier_stage import LOSS_SECONDS, BarrierStage
+from models.ranks.barrier_stage import BarrierStage
 from models.ranks.executor_memory import ExecutorMemory
-from models.ranks.group import RENDEZVOUS_SECONDS
 from models.ranks.telling import Listener
 from models.ranks.worker import Errand, Told, train_in_step
 from models.spark_application import SparkApplication
@@ -40,7 +39,6 @@ pytestmark = pytest.mark.spark
 ALONE = Resources(executors=1, cores=1, memory_mib=1024, deploy_mode="client")
 ENDLESS = 1_000_000
 STALL_SECONDS = 3.0
-ENDS_SECONDS = RENDEZVOUS_SECONDS + LOSS_SECONDS + 60.0  # the deadlines, and a slow machine's training before them
 # What a port scanner, a browser and a broken client might send.
 GARBAGE = (
     b"GET / HTTP/1.1\r\n\r\n",
@@ -157,7 +155,9 @@ def test_a_rank_that_stands_still_is_ended(folder: Path, data: Dataset, resource
         stopped.append(ranks()[0])
         stopped[0].suspend()
 
-    with pytest.raises(TrialError, match=r"3 s \(yarnstick.spark.stall_seconds\)") as told:
+    # By the one that waits for it, or by the driver; all are on one node here.
+    named = r"^(executor on \S+ waited 3 s for the one on|the Python process of an executor on) 127\.0\.0\.1 "
+    with pytest.raises(TrialError, match=named + r".*\(yarnstick.spark.stall_seconds\): .*that node") as told:
         train_until(trainer, data, fault=stop, resources=resources)
     assert_one_sentence(told)
     eventually(lambda: not stopped[0].is_running())
@@ -260,27 +260,14 @@ def listens(process: psutil.Process) -> list[tuple[str, int]]:
 
 
 def test_strangers_on_every_port_change_no_number(folder: Path, data: Dataset) -> None:
-    """Where one takes the place of a peer while they look for each other, they give up within the deadline."""
+    """None takes the place of a peer, nor keeps one from coming."""
     trainer = TorchSpark(surroundings(folder, stall_seconds=20.0))
     trial = spec("torch-spark", epochs=100)
     SparkApplication.shared(trial.resources, surroundings(folder))
-    epochs: list[Epoch] = []
-    why = None
-    began = time.monotonic()
     with Strangers() as strangers:
-        try:
-            epochs.extend(trainer.train(trial, data))
-        except (TrialError, TaintedError) as error:
-            why = str(error)
-    if why is None:
-        assert len(epochs) == trial.hyperparameters.epochs
-    else:
-        assert "\n" not in why
-        assert time.monotonic() - began < ENDS_SECONDS
-    losses = [epoch.loss for epoch in epochs]
-    assert losses == pytest.approx(reference.losses(trial, data)[: len(losses)], rel=1e-5)
+        epochs = list(trainer.train(trial, data))
+    assert [epoch.loss for epoch in epochs] == pytest.approx(reference.losses(trial, data), rel=1e-5)
     assert len(strangers.ports) >= 3, "the driver's, and one of each rank"
-    assert_right(trainer, data)
 
 
 def test_too_few_slots_are_told_before_anything_is_submitted(folder: Path, data: Dataset) -> None:
