@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from models.dataset import Dataset
 from models.gradient_check import unavailable
 from models.protocol import Epoch, Surroundings
-from models.ranks.balance import unfit
+from models.ranks.balance import SPEED, unfit
 from models.ranks.barrier_stage import BarrierStage, ToldByRank
 from models.ranks.executor_gpus import lacking
 from models.ranks.executor_memory import ExecutorMemory
@@ -48,6 +48,11 @@ class TorchSpark:
             return (
                 "torch.compile makes a program for each number of rows, and of every mini-batch an executor has "
                 "another number; gradients = autograd or manual, or batch_sizes = full"
+            )
+        if spec.hyperparameters.gradient == "compile" and spec.resources.balance == SPEED:
+            return (
+                "torch.compile makes a program for each number of rows, and with balances = speed these change from "
+                "epoch to epoch; gradients = autograd or manual, or balances = even"
             )
         return lacking(spec.resources, self._surroundings) or unavailable(spec.hyperparameters.gradient, spec.network)
 

@@ -158,7 +158,8 @@ def own_address(host: str, *, others: Sequence[str]) -> str:
         return LOOPBACK  # all are on this node
     own = _resolved(host)
     elsewhere = [address for each in others if (address := _resolved(each)) is not None]
-    if own is not None and (all(each.is_loopback for each in elsewhere) if own.is_loopback else own in _interfaces()):
+    are_here = bool(elsewhere) and all(each.is_loopback for each in elsewhere)  # of names not known nobody knows it
+    if own is not None and (are_here if own.is_loopback else own in _interfaces()):
         return str(own)
     for each in elsewhere:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):  # nothing is sent

@@ -14,7 +14,7 @@ from models.dataset import Dataset
 from models.ranks.meeting import MEETING_SECONDS, Meeting, PeerError, Place, StallError, StandstillError, skipped
 from models.ranks.telling import Address, Teller
 from models.spec import TrialSpec
-from store.errors import YarnstickError
+from store.errors import TrialError, YarnstickError
 from store.opening import Reach
 
 
@@ -107,6 +107,7 @@ def work(train: Train, errand: bytes, rows: Iterable[Any]) -> Iterator[Any]:
 
     teller = Teller(asked.address)
     try:
+        _check_whole(place, asked.spec.resources.executors or 1)
         for told in train(meeting, asked):
             teller.tell(msgspec.json.encode(told))
     except Exception as error:
@@ -150,6 +151,16 @@ def train_in_step(meeting: Meeting, errand: Errand) -> Iterator[Told]:
         yield from Rank(group, errand, own).epochs()
     finally:
         group.close()
+
+
+def _check_whole(place: Place, executors: int) -> None:
+    """Rows are shared among those who have a task, and the driver waits for as many as it asked for."""
+    if place.size != executors:
+        hosts = " and ".join(sorted({place.host, *place.others}))
+        raise TrialError(
+            f"Spark gave tasks to {place.size} executors, on {hosts}, and executors={executors} train: others have "
+            f"another number of cores, or came late; run again, or give each node's executors the same cores"
+        )
 
 
 def _line(error: BaseException) -> str:

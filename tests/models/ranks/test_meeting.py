@@ -108,6 +108,11 @@ def test_no_way_at_all_is_one_sentence() -> None:
         own_address(NOWHERE, others=("nobody.invalid",))
 
 
+def test_loopback_is_no_address_for_hosts_that_are_not_known() -> None:
+    with pytest.raises(PeerError, match=r"the address of 127\.0\.1\.1 .*, and no way leads to nobody\.invalid"):
+        own_address("127.0.1.1", others=("nobody.invalid",))
+
+
 def test_a_rendezvous_that_nobody_answers_ends_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models.ranks.group, "RENDEZVOUS_SECONDS", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as closed:

@@ -288,6 +288,17 @@ def test_a_driver_that_nodes_do_not_reach_is_one_sentence(folder: Path, data: Da
     assert_one_sentence(told)
 
 
+def test_an_executor_without_a_task_is_told_and_not_waited_for(folder: Path, data: Dataset) -> None:
+    application = SparkApplication.shared(spec("torch-spark").resources, surroundings(folder))
+    three = spec("torch-spark", resources=replace(spec("torch-spark").resources, executors=3))
+    with application.listener() as listener:
+        given, _ = errand(data, listener)
+        why = r"^Spark gave tasks to 2 executors, on 127\.0\.0\.1, and executors=3 train: .*; run again, or"
+        with pytest.raises(TrialError, match=why) as told:
+            list(run(staged(application), (replace(given, spec=three), listener)))
+    assert_one_sentence(told)
+
+
 def staged(application: SparkApplication, *, resources: Resources | None = None) -> BarrierStage:
     """A stage of this application, which may take it for larger than it is."""
     given = application.resources
