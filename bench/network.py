@@ -144,6 +144,9 @@ def _summed(network: Network) -> Summed:
         for rank, host in enumerate(NODES)
     ]
     answers = [rank.communicate()[0] for rank in ranks]
+    ends = zip(NODES, (rank.returncode for rank in ranks), strict=True)
+    if failed := [f"on {host} with {code}" for host, code in ends if code]:
+        raise RuntimeError(f"summing ended {' and '.join(failed)}; what it said stands above")
     return Summed(**json.loads(answers[0]))
 
 

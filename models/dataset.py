@@ -66,18 +66,23 @@ class Dataset:
 
     def read_span(self, fraction: float, start: int, stop: int) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
         """Rows start..stop of a fraction: a worker's share. Reads only the row groups that it needs."""
-        return self._gather(self.train, self._span(fraction, start, stop))
+        return self._gather(self.train, self.span(fraction, start, stop))
+
+    def span(self, fraction: float | None, start: int, stop: int) -> Chosen:
+        """The numbers of these rows, which for a fraction take drawing and sorting all; of test where there is none."""
+        if fraction is None or fraction == 1.0:
+            return range(start, stop)
+        return self.chosen(fraction)[start:stop].copy()  # the others are not kept
 
     def stream(
-        self, fraction: float | None, start: int, stop: int, *, verified: bool = False
+        self, fraction: float | None, chosen: Chosen, *, verified: bool = False
     ) -> Iterator[tuple[NDArray[np.generic], NDArray[np.int64]]]:
-        """The same rows, a row group at a time, in memory of a few groups; of test where there is no fraction.
+        """Rows of a span, a row group at a time, in memory of a few groups; of test where there is no fraction.
 
         They are Arrow's own memory, not to be written to. Where the checksums of the pages were verified before, by an
         earlier pass, that is spared: it takes longer than the rest of reading.
         """
         paths = self.test if fraction is None else self.train
-        chosen = range(start, stop) if fraction is None else self._span(fraction, start, stop)
         for first, block, labels in self._blocks(paths, chosen, mapped=False, verified=verified):
             _, own = _chosen_of(chosen, first, len(block))
             yield block[own], labels[own]
@@ -94,7 +99,7 @@ class Dataset:
         """The same for what is needed to read these rows, of test where there is no fraction."""
         if fraction is None:
             return self._located(store, slug, test=range(len(self.test)))
-        chosen, first, wanted = self._span(fraction, start, stop), 0, []
+        chosen, first, wanted = self.span(fraction, start, stop), 0, []
         for number, rows in enumerate(self.train_part_rows):
             low, high = _between(chosen, first, rows)
             if low < high:
@@ -110,9 +115,6 @@ class Dataset:
             return tuple(found)
 
         return replace(self, train=local("train", self.train, train), test=local("test", self.test, test))
-
-    def _span(self, fraction: float, start: int, stop: int) -> Chosen:
-        return range(start, stop) if fraction == 1.0 else self.chosen(fraction)[start:stop]
 
     def values(self, features: NDArray[np.generic], dtype: str) -> NDArray[np.floating]:
         """The normalized values of packed features, at the precision asked for."""

@@ -100,16 +100,16 @@ class Streamed:
         self.dtype = dtype
         self._data = data
         self._fraction = fraction
-        self._span = span
+        self._chosen = data.span(fraction, *span)
         self._unpacked = _Unpacked(data, dtype=dtype, device=device)
         self._device = device
         self._verified = False  # by a whole pass
 
     def __len__(self) -> int:
-        return self._span[1] - self._span[0]
+        return len(self._chosen)
 
     def chunks(self) -> Iterator[Chunk]:
-        for features, labels in read_ahead(self._data.stream(self._fraction, *self._span, verified=self._verified)):
+        for features, labels in read_ahead(self._data.stream(self._fraction, self._chosen, verified=self._verified)):
             with warnings.catch_warnings(action="ignore", category=UserWarning):  # of memory that nobody writes to
                 group = torch.from_numpy(features).split(CHUNK_ROWS), torch.from_numpy(labels).split(CHUNK_ROWS)
             for some, known in zip(*group, strict=True):

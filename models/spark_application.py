@@ -86,6 +86,12 @@ class SparkApplication:
         host = str(given.get("spark.driver.host"))
         return Listener(str(given.get("spark.driver.bindAddress", host)), known_as=host)
 
+    @property
+    def barrier_seconds(self) -> float:
+        """That Spark waits for all tasks of a barrier stage to meet."""
+        conf = self.session.sparkContext._jsc.sc().conf()
+        return float(conf.getTimeAsSeconds("spark.barrier.sync.timeout"))
+
     def executors(self) -> int:
         """How many are there now; the driver is in Spark's list too."""
         context = self.session.sparkContext

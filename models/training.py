@@ -19,6 +19,7 @@ from models.spec import Hyperparameters, Network
 
 EXCHANGES = 9
 PROBES = 8
+TRIES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +47,16 @@ class Share:
 class Together(Protocol):
     """Those who train the same weights, each on its own share."""
 
+    @property
+    def size(self) -> int:
+        """How many they are, we among them."""
+        ...
+
     def sum(self, gradient: torch.Tensor) -> None:
         """Over all, in place: the same numbers everywhere. The last of them is the loss."""
         ...
 
-    def start(self, part: torch.Tensor) -> None:
+    def start(self, part: torch.Tensor, *, has_loss: bool = False) -> None:
         """The same, for a part that is summed while others are still found; all start the same parts in one order."""
         ...
 
@@ -60,10 +66,12 @@ class Together(Protocol):
 
 
 class Alone:
+    size = 1
+
     def sum(self, gradient: torch.Tensor) -> None:
         """There is nobody else."""
 
-    def start(self, part: torch.Tensor) -> None: ...
+    def start(self, part: torch.Tensor, *, has_loss: bool = False) -> None: ...
 
     def finish(self) -> None: ...
 
@@ -134,12 +142,11 @@ class Training:
 
     def probe_seconds(self) -> float:
         """That the gradient of all own rows takes, judged by a chunk of them; changes nothing."""
-        chunk = None
-        for chunk in itertools.islice(self._rows.chunks(), 2):  # noqa: B007 the first may be a small rest
-            pass
-        if chunk is None:
+        weights, took = self._cast(), []
+        chunks = self._whole_chunk()
+        if not chunks:
             return 0.0
-        (some, known), weights, took = chunk, self._cast(), []
+        [(some, known)] = chunks
         for _ in range(PROBES):
             began = time.perf_counter()
             self._gradients.add(weights, some, known, sums=self._parts)
@@ -147,6 +154,21 @@ class Training:
             took.append(time.perf_counter() - began)
         self._sum.zero_()
         return statistics.median(took[1:]) * len(self._rows) / len(known)
+
+    def last_chunk_seconds(self, *, overlaps: bool) -> float:
+        """That its gradient takes until it is summed, with parts sent early or not: the median of some."""
+        own = len(self._rows) if self._batch_size is None else self._batch_size * len(self._rows) // self._share.of
+        chunks = [(some[: max(1, own)], known[: max(1, own)]) for some, known in self._whole_chunk()]
+        took: list[float] = []
+        self.overlaps, before = overlaps, self.overlaps
+        for _ in range(TRIES):
+            began = time.perf_counter()
+            self._gradient(chunks, sum(len(known) for _, known in chunks), 1)
+            wait(self._sum.device)
+            took.append(time.perf_counter() - began)
+        self.overlaps = before
+        self._sum.zero_()
+        return statistics.median(took[1:])
 
     def exchange_seconds(self) -> float:
         """That a sum with the others takes: the median of some. Leaves no trace."""
@@ -158,6 +180,10 @@ class Training:
             took.append(time.perf_counter() - before)
         self._sum.zero_()
         return statistics.median(took)
+
+    def _whole_chunk(self) -> list[Chunk]:
+        """Where there are rows: the first may be a small rest."""
+        return list(itertools.islice(self._rows.chunks(), 2))[-1:]
 
     def right(self, rows: Rows) -> int:
         """How many of these the network knows."""
@@ -174,15 +200,17 @@ class Training:
         weights = self._cast()
         self._sum.zero_()
         left = own
+        # Many find their last chunk in blocks, sent early or not: what is faster here must not change a bit.
+        in_blocks = self._together.size > 1
         for some, known in chunks:
             left -= len(known)
-            done = self._start if self.overlaps and not left else None
+            done = (self._start if self.overlaps else _go_on) if in_blocks and not left else None
             self._loss += self._gradients.add(weights, some, known, sums=self._parts, done=done)
         if self.overlaps:
             if not own:  # others have rows, and wait for us
                 for block in blocks(len(self._parts[0])):
                     self._start(block)
-            self._together.start(self._sum[self._parts[0].numel() :])
+            self._together.start(self._sum[self._parts[0].numel() :], has_loss=True)
             self._together.finish()
         else:
             self._together.sum(self._sum)
@@ -220,3 +248,7 @@ class Training:
 
         loss = optimizer.step(closure)
         return Done(loss=float(loss), passes=passes, updates=1)
+
+
+def _go_on(block: slice) -> None:
+    """It goes out with all others."""

@@ -17,7 +17,7 @@ from report.trials import OF_TRIAL, SPENT, trials, whole_mean
 from report.words import counted, label, percent, period, seconds, seconds_between, solver, times, varying, work
 from report.words import rows as rows_of
 
-CLASS = (*WORK, "updates_per_epoch", "whole_epochs")
+CLASS = (*WORK, "updates_per_epoch", "is_stale", "whole_epochs")
 COLUMNS = (
     *(name for name in IDENTITY if name != "unit"),
     "total_cores",
@@ -134,6 +134,9 @@ def compared(
 def _with_class(frame: pl.DataFrame) -> pl.DataFrame:
     """Number the classes of equal work. What did not run joins the class it would most likely have belonged to."""
     frame = frame.with_columns(whole_epochs=pl.when(pl.col("unit") == "training").then("epochs_requested"))
+    # As many updates by gradients of earlier weights are other work; one executor has nobody to run ahead of.
+    ahead = ((pl.col("staleness") > 0) & (pl.col("executors") > 1)).fill_null(False)
+    frame = frame.with_columns(is_stale=ahead & (ahead & pl.col("mean_seconds").is_not_null()).any().over(WORK))
     known = pl.col("updates_per_epoch")
     frame = frame.with_columns(
         updates_per_epoch=pl.when(known.is_null() & pl.col("mean_seconds").is_null())

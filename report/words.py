@@ -144,7 +144,9 @@ def solver(row: Mapping[str, Any]) -> str:
     if name is None:
         return "solver not known"
     said = SOLVERS.get(name, name)
-    return f"{said}, batches of {row['batch_size']:,}" if row["batch_size"] is not None else said
+    if row["batch_size"] is not None:
+        said += f", batches of {row['batch_size']:,}"
+    return f"{said}, gradients of earlier weights" if row.get("is_stale") else said
 
 
 def rows(row: Mapping[str, Any], *, of: int | None) -> str:

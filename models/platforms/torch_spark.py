@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from models.dataset import Dataset
 from models.gradient_check import unavailable
 from models.protocol import Epoch, Surroundings
-from models.ranks.balance import unfit
+from models.ranks.balance import SPEED, unfit
 from models.ranks.barrier_stage import BarrierStage, ToldByRank
 from models.ranks.executor_gpus import lacking
 from models.ranks.executor_memory import ExecutorMemory
@@ -20,6 +20,7 @@ from models.spec import TrialSpec
 from store.opening import resolved
 
 PYTHON_MIB = 1100  # of Python with torch and pyarrow, without any rows
+MEETING_SHARE = 0.8  # of Spark's patience: who waits says more than Spark does
 COPIES = 1.25  # of the rows: while they are read there is a row group more
 
 
@@ -48,6 +49,11 @@ class TorchSpark:
                 "torch.compile makes a program for each number of rows, and of every mini-batch an executor has "
                 "another number; gradients = autograd or manual, or batch_sizes = full"
             )
+        if spec.hyperparameters.gradient == "compile" and spec.resources.balance == SPEED:
+            return (
+                "torch.compile makes a program for each number of rows, and with balances = speed these change from "
+                "epoch to epoch; gradients = autograd or manual, or balances = even"
+            )
         return lacking(spec.resources, self._surroundings) or unavailable(spec.hyperparameters.gradient, spec.network)
 
     def train(self, spec: TrialSpec, data: Dataset) -> Iterator[Epoch]:
@@ -75,6 +81,7 @@ class TorchSpark:
                 address=listener.address,
                 stall_seconds=self._surroundings.stall_seconds,
                 resident_mib=max(0.0, self._surroundings.overhead_mib - PYTHON_MIB) / COPIES,
+                meeting_seconds=MEETING_SHARE * application.barrier_seconds,
             )
             memory = ExecutorMemory.of(spec.resources, self._surroundings, in_python=True)
             stage = BarrierStage(application, group=spec.slug, memory=memory)

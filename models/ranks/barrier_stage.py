@@ -20,7 +20,8 @@ from store.errors import TrialError
 
 WAIT_SECONDS = 0.1  # for what ranks tell
 LOOK_SECONDS = 1.0  # between two looks at whether all executors are there
-BEGIN_SECONDS = 300.0  # until every executor's Python has come up, torch imported
+BEGIN_SECONDS = 60.0  # after all should have met, until every executor's Python has come up, torch imported
+LEFT_SECONDS = 30.0  # until the stage has ended that all who train have left
 LOSS_SECONDS = 20.0  # until Spark knows of an executor that its peers miss
 CRASH_SECONDS = 3.0  # the same, where Spark sees that a Python process is gone: its executor may go too
 PEERS_SECONDS = 2.0  # until the word of the rank that failed comes, where others only miss it
@@ -38,14 +39,19 @@ class BarrierStage:
         self._memory = memory
         self._executors = application.resources.executors or 1
         self._slots = application.resources.total_cores or 1
+        self._begin_seconds = application.barrier_seconds + BEGIN_SECONDS
         self._failure: Exception | None = None
         self._began = time.time()
         self._submitted = self._looked = time.monotonic()
+        self._all_left: float | None = None  # since when
 
     def run(
         self, errand: Errand, listener: Listener, *, train: Train, told_as: type[ToldByRank]
     ) -> Iterator[ToldByRank]:
-        """What ranks tell, until all have ended. The application is ended where one of its executors is in doubt."""
+        """What ranks tell, until all have ended. The application is ended where one of its executors is in doubt.
+
+        So it is where a task does not end that only fills its slot; what was told counts.
+        """
         from pyspark import InheritableThread  # which closes its connection to the JVM
 
         self._count_slots()
@@ -54,8 +60,9 @@ class BarrierStage:
         thread.start()
         failed: list[Told] = []
         why: Exception | None = None
+        is_held = False
         try:
-            while why is None:
+            while why is None and not is_held:
                 alive, none = thread.is_alive(), True
                 for line in listener.lines(wait_seconds=WAIT_SECONDS if alive else 0):
                     none = False
@@ -70,12 +77,13 @@ class BarrierStage:
                     break
                 elif none:
                     why = self._stalled(listener, errand.stall_seconds)
+                    is_held = self._is_held(listener)
         finally:
             self._cancel()
             thread.join(LOSS_SECONDS)
+        if is_held or (why is not None and not _own(failed)) or any(told.is_held for told in failed):
+            SparkApplication.end_shared()
         if why is not None:
-            if not _own(failed):
-                SparkApplication.end_shared()
             raise why
 
     def _count_slots(self) -> None:
@@ -115,6 +123,14 @@ class BarrierStage:
         except Exception:  # of Py4J, where the driver's JVM is gone
             return False
 
+    def _is_held(self, listener: Listener) -> bool:
+        """By a task that stands still, though all who train have taken their leave."""
+        if listener.left < self._executors:
+            return False
+        now = time.monotonic()
+        self._all_left = self._all_left or now
+        return now - self._all_left > LEFT_SECONDS
+
     def _stalled(self, listener: Listener, stall_seconds: float) -> TrialError | None:
         if silent := listener.silent(seconds=stall_seconds):
             return TrialError(
@@ -122,10 +138,10 @@ class BarrierStage:
                 f"(yarnstick.spark.stall_seconds): it stands still, or the driver is not reached from there; look at "
                 f"that node, or raise the setting"
             )
-        if listener.came < self._executors and time.monotonic() - self._submitted > BEGIN_SECONDS:
+        if listener.came < self._executors and time.monotonic() - self._submitted > self._begin_seconds:
             return TrialError(
                 f"the Python of {listener.came} of {self._executors} executors told the driver within "
-                f"{BEGIN_SECONDS:.0f} s that it had begun; can nodes reach {listener.address.host}, on all ports?"
+                f"{self._begin_seconds:.0f} s that it had begun; can nodes reach {listener.address.host}, on all ports?"
             )
         return None
 
@@ -142,7 +158,8 @@ class BarrierStage:
                 return why
             waited = time.monotonic() - began
             if failed and not listener.cut and waited > PEERS_SECONDS and self._is_whole():
-                return TrialError(failed[0].why)  # nobody died: one stands still
+                # Nobody died: one stands still, and who only lost somebody that gave it up may have said so earlier.
+                return TrialError(next((told.why for told in failed if told.is_held), failed[0].why))
             if self._failure is not None and not failed and not listener.cut and waited > PEERS_SECONDS:
                 return TrialError(f"the executors could not begin: {self._first_words()}")
             if waited > LOSS_SECONDS:

@@ -45,7 +45,7 @@ class Collective:
         dist.distributed_c10d._set_pg_timeout(timedelta(seconds=stall_seconds))
 
     def sum(self, numbers: Tensor, *, sent_as: torch.dtype | None = None) -> None:
-        """In place, the same bits on all ranks; with `sent_as` rounded on the way, and not where it is added."""
+        """In place, the same bits on all ranks; with `sent_as` addends and sum are rounded, and no partial sum."""
         if sent_as is None:
             dist.all_reduce(numbers)
             return
@@ -58,8 +58,11 @@ class Collective:
         dist.all_gather_into_tensor(sent.view(torch.uint8), own.view(torch.uint8))
         numbers.copy_(sent[: len(numbers)])
 
-    def start(self, numbers: Tensor) -> Callable[[], object]:
+    def start(self, numbers: Tensor, *, sent_as: torch.dtype | None = None) -> Callable[[], object]:
         """A sum while the caller goes on; what it answers waits for it."""
+        if sent_as is not None:
+            self.sum(numbers, sent_as=sent_as)  # a GPU does all that in its own time
+            return lambda: None
         work = dist.all_reduce(numbers, async_op=True)
         return lambda: work.wait()
 

@@ -13,14 +13,14 @@ from models.ranks.meeting import Meeting
 
 
 def connected(meeting: Meeting, *, token: str, seconds: float) -> list[socket.socket]:
-    """To all others, in order of rank; an OSError where that takes longer."""
-    deadline = time.monotonic() + seconds
+    """To all others, in order of rank; an OSError where that takes longer. Nobody is listened to after that."""
     own, every = meeting.place.rank, meeting.met()
+    deadline = time.monotonic() + seconds
     [listener] = meeting.listeners()
-    with ExitStack() as ends:
+    with listener, ExitStack() as ends:
         peers = []
         for other in every[:own]:
-            peer = socket.create_connection((other.host, other.ports[0]), timeout=seconds)
+            peer = socket.create_connection((other.host, other.ports[0]), timeout=_left(deadline, of=other.node))
             peers.append(ends.enter_context(peer))
             peer.sendall(greeting(token, own))
         peers += _callers(listener, {each.rank: each.node for each in every[own + 1 :]}, token=token, deadline=deadline)
@@ -35,10 +35,8 @@ def _callers(listener: socket.socket, nodes: Mapping[int, str], *, token: str, d
     with ExitStack() as ends, selectors.DefaultSelector() as waiting:
         waiting.register(listener, selectors.EVENT_READ)
         while missing := nodes.keys() - came:
-            left = deadline - time.monotonic()  # strangers who keep coming do not put it off
-            ready = waiting.select(left) if left > 0 else []
-            if not ready:
-                raise TimeoutError(f"nothing came from {', '.join(sorted({nodes[rank] for rank in missing}))}")
+            of = ", ".join(sorted({nodes[rank] for rank in missing}))
+            ready = waiting.select(_left(deadline, of=of))  # strangers who keep coming do not put it off
             for key, _ in ready:
                 if key.data is None:
                     with suppress(OSError):  # of one that has gone again
@@ -55,6 +53,13 @@ def _callers(listener: socket.socket, nodes: Mapping[int, str], *, token: str, d
                     else:
                         caller.close()
         return [came[rank].dup() for rank in sorted(came)]  # what strangers may have left open ends here
+
+
+def _left(deadline: float, *, of: str) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError(f"nothing came from {of}")
+    return left
 
 
 def _has_shown(peer: socket.socket, shown: bytearray) -> bool:

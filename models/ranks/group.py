@@ -12,8 +12,8 @@ from torch import Tensor
 
 from models.device import wait
 from models.ranks.connections import connected
-from models.ranks.meeting import Meeting, PeerError, first_line
-from models.ranks.mesh import Mesh
+from models.ranks.meeting import Meeting, PeerError, StallError, first_line
+from models.ranks.mesh import Mesh, StalledError
 
 RENDEZVOUS_SECONDS = 60.0
 ERRORS = (OSError, RuntimeError)  # of sockets, and of torch's own
@@ -23,10 +23,10 @@ class Others(Protocol):
     """All ranks but this one, however they are reached."""
 
     def sum(self, numbers: Tensor, *, sent_as: torch.dtype | None = None) -> None:
-        """In place, the same bits on all ranks; with `sent_as` rounded on the way, and not where it is added."""
+        """In place, the same bits on all ranks; with `sent_as` addends and sum are rounded, and no partial sum."""
         ...
 
-    def start(self, numbers: Tensor) -> Callable[[], object]:
+    def start(self, numbers: Tensor, *, sent_as: torch.dtype | None = None) -> Callable[[], object]:
         """A sum while the caller goes on; what it answers waits for it."""
         ...
 
@@ -48,25 +48,25 @@ class Group:
         self.seconds = 0.0  # spent with the others since it was last set to 0
         self._token = token
         self._stall_seconds = stall_seconds
-        self._compresses = compresses
+        self._sent_as = torch.bfloat16 if compresses else None
         self._started: list[Callable[[], object]] = []
         self._device = device
         self._others = self._joined(meeting) if self.size > 1 else None
+        self._nodes = [each.node for each in meeting.met()]
 
     def sum(self, gradient: Tensor) -> None:
         if self._others is None:
             return
         with self._clocked():
-            if self._compresses:
-                self._others.sum(gradient[-1:])  # the loss
-                self._others.sum(gradient[:-1], sent_as=torch.bfloat16)
-            else:
-                self._others.sum(gradient)
+            for part, sent_as in self._sent(gradient, has_loss=True):
+                self._others.sum(part, sent_as=sent_as)
 
-    def start(self, part: Tensor) -> None:
-        if self._others is not None:
-            with self._clocked(waits=False):
-                self._started.append(self._others.start(part))
+    def start(self, part: Tensor, *, has_loss: bool = False) -> None:
+        if self._others is None:
+            return
+        with self._clocked(waits=False):
+            for some, sent_as in self._sent(part, has_loss=has_loss):
+                self._started.append(self._others.start(some, sent_as=sent_as))
 
     def finish(self) -> None:
         with self._clocked():
@@ -87,6 +87,12 @@ class Group:
     def close(self) -> None:
         if self._others is not None:
             self._others.close()
+
+    def _sent(self, part: Tensor, *, has_loss: bool) -> list[tuple[Tensor, torch.dtype | None]]:
+        """What goes out as what: the loss, the last number, is never rounded."""
+        if self._sent_as is None or not has_loss:
+            return [(part, self._sent_as)]
+        return [(part[-1:], None), (part[:-1], self._sent_as)]
 
     @contextmanager
     def _clocked(self, *, waits: bool = True) -> Iterator[None]:
@@ -119,6 +125,12 @@ class Group:
             ) from None
 
     def _lost(self, error: Exception) -> PeerError:
+        if isinstance(error, StalledError):
+            late = " and on ".join(sorted({self._nodes[rank] for rank in error.ranks}))
+            return StallError(
+                f"executor on {self.host} waited {self._stall_seconds:g} s for the one on {late} "
+                f"(yarnstick.spark.stall_seconds): look at that node, or raise the setting"
+            )
         return PeerError(
             f"executor on {self.host} lost the others, or waited for one of them longer than "
             f"{self._stall_seconds:g} s (yarnstick.spark.stall_seconds): {first_line(error)}"

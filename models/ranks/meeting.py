@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -23,10 +24,19 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 RANKS_AT_ONCE = 128
+MEETING_SECONDS = 240.0
 
 
 class PeerError(TrialError):
     """Another rank is gone or stalls: why that is, it knows itself or nobody."""
+
+
+class StallError(PeerError):
+    """Another rank stands still, and it is known on which node."""
+
+
+class StandstillError(TrialError):
+    """A task of the stage stands still, and keeps its slot. Executors that Spark then loses are not why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +77,12 @@ class Announced:
 class Meeting:
     """One rank's part in it. Tasks that do not train say nothing, but must be there: see `skipped`."""
 
-    def __init__(self, context: BarrierTaskContext, place: Place, *, listeners: int) -> None:
+    def __init__(
+        self, context: BarrierTaskContext, place: Place, *, listeners: int, seconds: float = MEETING_SECONDS
+    ) -> None:
         self.place = place
+        self._seconds = seconds
+        self._began = time.monotonic()
         self._context = context
         self._wanted = listeners
         self._ends = ExitStack()
@@ -80,19 +94,25 @@ class Meeting:
 
     def met(self) -> list[Announced]:
         """All ranks, in order."""
-        self._thread.join()
+        self._join()
+        if self._thread.is_alive():
+            raise _not_all(self._context, self.place, self._seconds)
         if self._error is not None:
             raise self._error
         return self._every
 
     def listeners(self) -> list[socket.socket]:
         """Those of this rank; who takes one over detaches it."""
-        self._thread.join()
+        self._join()
         return self._listeners
 
     def close(self) -> None:
-        self._thread.join()
+        self._join()
         self._ends.close()
+
+    def _join(self) -> None:
+        """Not for longer than all have to meet: Spark's own patience is no setting of ours, and says less."""
+        self._thread.join(max(0.0, self._began + self._seconds - time.monotonic()))
 
     def _meet(self) -> None:
         try:
@@ -107,15 +127,16 @@ class Meeting:
         own = Announced(place.rank, place.host, host, [each.getsockname()[1] for each in self._listeners])
         if place.size == 1:
             return [own]
-        words = _gathered(self._context, msgspec.json.encode(own).decode())
+        word = msgspec.json.encode(own).decode()
+        words = _gathered(self._context, place, word, seconds=self._seconds)
         every = [msgspec.json.decode(each, type=Announced) for each in words if each]
         return sorted(every, key=lambda announced: announced.rank)
 
 
-def skipped(context: BarrierTaskContext, place: Place) -> None:
+def skipped(context: BarrierTaskContext, place: Place, *, seconds: float = MEETING_SECONDS) -> None:
     """What a task does that does not train: all have to be part of what is handed round."""
     if place.size > 1:
-        context.allGather("")
+        _gathered(context, place, "", seconds=seconds)
 
 
 def _listener(place: Place, host: str) -> socket.socket:
@@ -137,7 +158,8 @@ def own_address(host: str, *, others: Sequence[str]) -> str:
         return LOOPBACK  # all are on this node
     own = _resolved(host)
     elsewhere = [address for each in others if (address := _resolved(each)) is not None]
-    if own is not None and (all(each.is_loopback for each in elsewhere) if own.is_loopback else own in _interfaces()):
+    are_here = bool(elsewhere) and all(each.is_loopback for each in elsewhere)  # of names not known nobody knows it
+    if own is not None and (are_here if own.is_loopback else own in _interfaces()):
         return str(own)
     for each in elsewhere:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, suppress(OSError):  # nothing is sent
@@ -170,12 +192,24 @@ def _resolved(host: str) -> IPv4Address | None:
     return None
 
 
-def _gathered(context: BarrierTaskContext, word: str) -> list[str]:
+def _gathered(context: BarrierTaskContext, place: Place, word: str, *, seconds: float) -> list[str]:
     """The words of all tasks of the stage, of those too that do not train."""
+    began = time.monotonic()
     try:
         return list(context.allGather(word))
-    except Exception as error:  # of whatever kind: Spark ends a stage of which one task failed
+    except Exception as error:  # of whatever kind: Spark ends a stage of which one task failed, and says no more of it
+        if time.monotonic() - began > seconds:
+            raise _not_all(context, place, seconds) from None
         raise PeerError(f"another executor ended before all had begun ({first_line(error)})") from None
+
+
+def _not_all(context: BarrierTaskContext, place: Place, seconds: float) -> StandstillError:
+    """Which of them is missing, Spark tells nobody."""
+    return StandstillError(
+        f"not all {len(context.getTaskInfos())} tasks of the executors met within {seconds:.0f} s: one of them stands "
+        f"still; look at {' and '.join(sorted({place.host, *place.others}))} for a Python process that is stopped or "
+        f"has no processor or memory left, then run again"
+    )
 
 
 def _host(address: str) -> str:

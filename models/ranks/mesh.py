@@ -19,6 +19,14 @@ from torch import Tensor
 PIECE = 1 << 18  # bytes that are moved or added at once: both sides can send before they receive
 
 
+class StalledError(TimeoutError):
+    """Some ranks have neither sent nor taken anything for too long."""
+
+    def __init__(self, ranks: Sequence[int], *, seconds: float) -> None:
+        super().__init__(f"nothing came for {seconds:g} s")
+        self.ranks = ranks
+
+
 class Mesh:
     """One rank's view of all. Errors are those of sockets: a peer that is gone, or has sent nothing for too long."""
 
@@ -34,19 +42,29 @@ class Mesh:
             each.setblocking(False)
 
     def sum(self, numbers: Tensor, *, sent_as: torch.dtype | None = None) -> None:
-        """In place, the same bits on all ranks; with `sent_as` rounded on the way, and not where it is added."""
+        """In place, the same bits on all ranks; with `sent_as` addends and sum are rounded, and no partial sum.
+
+        Added in order of rank, so that a run can be repeated, and no bit depends on who has which piece.
+        """
         numbers = numbers.view(-1)
         sent = numbers if sent_as is None else numbers.to(sent_as)
         pieces = sent.tensor_split(self.size)
         own = numbers.tensor_split(self.size)[self.rank]
         others = [piece for rank, piece in enumerate(pieces) if rank != self.rank]
         came = self._received(len(own), sent.dtype)
+        addends = [*came[: self.rank], pieces[self.rank], *came[self.rank :]]
 
         def add(start: int, stop: int) -> None:
-            """In order of rank, so that a run can be repeated."""
             some = slice(start // sent.itemsize, stop // sent.itemsize)
-            for each in came:
-                own[some] += each[some]
+            if sent is not numbers:
+                total = own[some].copy_(addends[0][some])
+                for each in addends[1:]:
+                    total += each[some]
+                return
+            # Our own piece is its own addend: what comes before it is added up in what came.
+            total = addends[0][some]
+            for rank, each in enumerate(addends[1:], 1):
+                total = torch.add(total, each[some], out=own[some] if rank >= self.rank else total)
 
         self._exchange([_bytes(each) for each in others], [_bytes(each) for each in came], landed=add)
         if sent is not numbers:
@@ -55,9 +73,9 @@ class Mesh:
         if sent is not numbers:
             numbers.copy_(sent)
 
-    def start(self, numbers: Tensor) -> Callable[[], None]:
+    def start(self, numbers: Tensor, *, sent_as: torch.dtype | None = None) -> Callable[[], None]:
         """A sum while the caller goes on; what it answers waits for it."""
-        return self._aside.submit(self.sum, numbers).result
+        return self._aside.submit(self.sum, numbers, sent_as=sent_as).result
 
     def gather(self, own: Tensor) -> list[Tensor]:
         """Everybody's, by rank; nobody goes on before all have come."""
@@ -124,7 +142,9 @@ class Mesh:
             if events:
                 ready.register(peer, events)
         if not ready.poll(1000 * self._stall_seconds):
-            raise TimeoutError(f"nothing came for {self._stall_seconds:g} s")
+            others = [rank for rank in range(self.size) if rank != self.rank]
+            late = [rank for rank, events in zip(others, left, strict=True) if events]
+            raise StalledError(late, seconds=self._stall_seconds)
 
 
 def _send(peer: socket.socket, view: memoryview) -> int:

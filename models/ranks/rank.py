@@ -20,7 +20,7 @@ from models.ranks.worker import Clocks, Errand, Told
 from models.training import Done, Share, Training
 from store.errors import TrialError
 
-WORTH_HIDING = 0.01  # of a gradient's seconds
+WORTH_HIDING = 0.98  # of the seconds without: less is noise
 
 
 class Rank:
@@ -58,7 +58,7 @@ class Rank:
         if self._spec.hyperparameters.gradient == "compile":
             self._training.prepare()
         exchange = self._training.exchange_seconds() if self._group.size > 1 else None
-        self._training.overlaps = exchange is not None and self._hides(exchange)
+        self._training.overlaps = self._hides()
         yield self._ready(exchange)
         compute = 0.0
         for epoch in range(1, self._spec.hyperparameters.epochs + 1):
@@ -95,13 +95,16 @@ class Rank:
     def _balances(self) -> bool:
         return self._spec.resources.balance == SPEED and self._group.size > 1
 
-    def _hides(self, exchange: float) -> bool:
-        """Whether sums go out while others are found: where that is worth it to anybody, and can be had."""
-        h = self._spec.hyperparameters
-        if h.gradient != "manual" or h.compression == "bfloat16":
+    def _hides(self) -> bool:
+        """Whether sums go out while others are found: tried, as only what waits can be hidden, and each costs its way.
+
+        All come to the same, and to the same bits either way.
+        """
+        if self._group.size == 1 or self._spec.hyperparameters.gradient != "manual":
             return False
-        gradient = self._training.probe_seconds() * (h.batch_size or self._rows) / self._rows
-        return any(one > WORTH_HIDING * other for one, other in self._group.gather([exchange, gradient]))
+        tried = self._group.gather([self._training.last_chunk_seconds(overlaps=each) for each in (True, False)])
+        early, late = (max(each[way] for each in tried) for way in (0, 1))
+        return early < WORTH_HIDING * late
 
     def _ready(self, exchange: float | None) -> Told:
         return Told(

@@ -16,6 +16,7 @@ from dataclasses import astuple, dataclass
 import torch
 from torch import Tensor
 
+from models.ranks.accepting import Accepting
 from models.ranks.greeting import SIZE, greeted, greeting
 from models.ranks.meeting import PeerError, first_line
 from models.ranks.parameter_server import Refused, Shard, Taken
@@ -41,7 +42,7 @@ class ShardServer:
     """Where a shard listens, in threads of the process that has it."""
 
     def __init__(self, listener: socket.socket, shard: Shard, *, token: str, stall_seconds: float) -> None:
-        self._listener = listener
+        self._accepting = Accepting(listener)
         self._shard = shard
         self._token = token
         self._stall_seconds = stall_seconds
@@ -49,19 +50,16 @@ class ShardServer:
         threading.Thread(target=self._accept, daemon=True, name="shard").start()
 
     def close(self) -> None:
-        """Threads that wait in accept() or recv() are woken by a shutdown only."""
+        """Threads that wait in recv() are woken by a shutdown only."""
         self._shard.stop()
-        for each in (self._listener, *self._peers):
+        self._accepting.close()
+        for each in self._peers:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
             each.close()
 
     def _accept(self) -> None:
-        while True:
-            try:
-                peer, _ = self._listener.accept()
-            except OSError:
-                return
+        for peer, _ in self._accepting:
             self._peers.append(peer)
             threading.Thread(target=self._serve, args=(peer,), daemon=True, name="shard-of-one").start()
 

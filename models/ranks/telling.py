@@ -15,6 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import Empty, Queue
 
+from models.ranks.accepting import Accepting
+
 CONNECT_SECONDS = 30.0
 TOKEN_SECONDS = 10.0  # that who connects has to show its token
 LONGEST_TOKEN = 200
@@ -47,8 +49,9 @@ class Listener:
     """On the driver: what all tasks tell, in the order in which it comes."""
 
     def __init__(self, host: str, *, known_as: str) -> None:
-        self._socket = socket.create_server((host, 0))
-        self.address = Address(host=known_as, port=self._socket.getsockname()[1], token=secrets.token_hex(32))
+        listener = socket.create_server((host, 0))
+        self.address = Address(host=known_as, port=listener.getsockname()[1], token=secrets.token_hex(32))
+        self._accepting = Accepting(listener)
         self._lines: Queue[bytes] = Queue()
         self._heard: list[_Heard] = []
         threading.Thread(target=self._accept, daemon=True, name="telling").start()
@@ -57,10 +60,7 @@ class Listener:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        # A thread that waits in accept() is not woken by close().
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
+        self._accepting.close()
 
     def lines(self, *, wait_seconds: float) -> Iterator[bytes]:
         """Those that have come; the first may be waited for."""
@@ -75,6 +75,11 @@ class Listener:
         return len(self._heard)
 
     @property
+    def left(self) -> int:
+        """How many of them have taken their leave."""
+        return sum(each.left for each in self._heard)
+
+    @property
     def cut(self) -> list[str]:
         """The hosts of those whose connection ended without their leave: they died."""
         return [each.host for each in self._heard if each.cut]
@@ -85,11 +90,7 @@ class Listener:
         return [each.host for each in self._heard if not each.left and not each.cut and now - each.last > seconds]
 
     def _accept(self) -> None:
-        while True:
-            try:
-                peer, (host, _) = self._socket.accept()
-            except OSError:
-                return
+        for peer, host in self._accepting:
             threading.Thread(target=self._read, args=(peer, host), daemon=True, name="telling-of-one").start()
 
     def _read(self, peer: socket.socket, host: str) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from models.dataset import Dataset
-from models.ranks.meeting import Meeting, PeerError, Place, skipped
+from models.ranks.meeting import MEETING_SECONDS, Meeting, PeerError, Place, StallError, StandstillError, skipped
 from models.ranks.telling import Address, Teller
 from models.spec import TrialSpec
-from store.errors import YarnstickError
+from store.errors import TrialError, YarnstickError
 from store.opening import Reach
 
 
@@ -28,6 +28,7 @@ class Errand:
     address: Address
     stall_seconds: float
     resident_mib: float  # for rows that are kept in memory
+    meeting_seconds: float = MEETING_SECONDS
 
     def listeners(self, place: Place) -> int:
         """On how many ports a rank listens: shard k is in rank k modulo ranks; in step, ranks call each other."""
@@ -83,6 +84,7 @@ class Told:
     # failed
     why: str = ""
     is_own: bool = True  # False: because of another rank
+    is_held: bool = False  # by a task that stands still: its executor is of no further use
 
 
 # What a rank does, as the task of its executor; of a module, so that Spark sends its name and not its code.
@@ -95,23 +97,31 @@ def work(train: Train, errand: bytes, rows: Iterable[Any]) -> Iterator[Any]:
 
     context = BarrierTaskContext.get()
     place = Place.of(context)
-    if not place.trains:
-        skipped(context, place)
-        return iter(())
     asked = Errand.decode(errand)
-    meeting = Meeting(context, place, listeners=asked.listeners(place))
+    if not place.trains:
+        skipped(context, place, seconds=asked.meeting_seconds)
+        return iter(())
+    meeting = Meeting(context, place, listeners=asked.listeners(place), seconds=asked.meeting_seconds)
     # Before the driver hears of us: while it is loaded we could show no sign of life.
     import torch  # noqa: F401
 
     teller = Teller(asked.address)
     try:
+        _check_whole(place, asked.spec.resources.executors or 1)
         for told in train(meeting, asked):
             teller.tell(msgspec.json.encode(told))
     except Exception as error:
         if not isinstance(error, YarnstickError):
             traceback.print_exc(file=sys.stderr)
         why = str(error) if isinstance(error, YarnstickError) else f"{type(error).__name__}: {_line(error)}"
-        failed = Told(kind="failed", rank=place.rank, host=place.host, why=why, is_own=not isinstance(error, PeerError))
+        failed = Told(
+            kind="failed",
+            rank=place.rank,
+            host=place.host,
+            why=why,
+            is_own=not isinstance(error, PeerError),
+            is_held=isinstance(error, StandstillError | StallError),
+        )
         teller.tell(msgspec.json.encode(failed))
         raise
     finally:
@@ -141,6 +151,16 @@ def train_in_step(meeting: Meeting, errand: Errand) -> Iterator[Told]:
         yield from Rank(group, errand, own).epochs()
     finally:
         group.close()
+
+
+def _check_whole(place: Place, executors: int) -> None:
+    """Rows are shared among those who have a task, and the driver waits for as many as it asked for."""
+    if place.size != executors:
+        hosts = " and ".join(sorted({place.host, *place.others}))
+        raise TrialError(
+            f"Spark gave tasks to {place.size} executors, on {hosts}, and executors={executors} train: others have "
+            f"another number of cores, or came late; run again, or give each node's executors the same cores"
+        )
 
 
 def _line(error: BaseException) -> str:

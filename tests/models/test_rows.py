@@ -46,6 +46,22 @@ def together(rows: Rows) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.cat([values for values, _ in chunks]), torch.cat([labels for _, labels in chunks])
 
 
+def test_a_fraction_is_drawn_before_the_first_pass_and_not_again(
+    data: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drawing is of all rows, and passes are timed."""
+    rows = kept("streamed", data, torch.float32, 0.95)
+    first, labels = together(rows)
+
+    def drawn(seed: int) -> None:
+        raise AssertionError("drawn again")
+
+    monkeypatch.setattr(np.random, "default_rng", drawn)
+    again, known = together(rows)
+    assert torch.equal(first, again)
+    assert torch.equal(labels, known)
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("fraction", [1.0, 0.95])
 @pytest.mark.parametrize("kind", ["packed", "streamed"])

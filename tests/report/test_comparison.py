@@ -20,7 +20,19 @@ from report.comparison import COLUMNS as COMPARISON
 from report.comparison import compared
 from report.merge import merged_files, records_table
 from report.page import report_files
-from tests.report.made import BASELINE, QUICK, RUN, Made, ended, mllib, outcome, outcomes, torch, with_records
+from tests.report.made import (
+    BASELINE,
+    QUICK,
+    RUN,
+    Made,
+    ended,
+    mllib,
+    outcome,
+    outcomes,
+    torch,
+    torch_spark,
+    with_records,
+)
 
 
 def rows(found: Sequence[Outcome]) -> list[dict[str, str]]:
@@ -237,6 +249,26 @@ def test_unequal_work_is_never_in_one_class() -> None:
     assert found["class"].n_unique() == len(made)
     other = outcomes([torch(1, 0.5)]) + [with_records(each, updates=2) for each in outcomes([torch(2, 0.5)])]
     assert compared(pl.DataFrame(records_table(other)), baseline=BASELINE)[1]["class"].n_unique() == 2
+
+
+def test_as_many_updates_by_stale_gradients_are_other_work() -> None:
+    """Of batches of one row each is one update, however far ranks run ahead; one executor runs ahead of nobody."""
+    ahead = {"platform": "torch-spark-async", "solver": "sgd", "batch_size": 1}
+    made = [
+        torch(1, 0.5, solver="sgd", batch_size=1),
+        torch_spark(2, 1, 0.4, staleness=0, **ahead),
+        torch_spark(1, 1, 0.6, staleness=4, **ahead),
+        torch_spark(2, 1, 0.3, staleness=4, **ahead),
+    ]
+    _, found = compared(pl.DataFrame(records_table(outcomes(made))), baseline=BASELINE)
+    assert found["updates_per_epoch"].n_unique() == 1
+    one, other = found.partition_by("class", maintain_order=True)
+    assert (len(one), other["mean_seconds"].to_list()) == (3, pytest.approx([0.3], rel=0.1))
+    said = merged_files(outcomes(made), baseline=BASELINE)["comparison.md"].decode()
+    assert said.count("batches of 1, gradients of earlier weights") == 1
+    refused = [*made[:3], replace(made[3], seconds=None, unavailable="too few")]
+    _, found = compared(pl.DataFrame(records_table(outcomes(refused))), baseline=BASELINE)
+    assert found["class"].n_unique() == 1, "what did not run joins what did"
 
 
 def test_precision_is_a_factor_and_not_other_work() -> None:

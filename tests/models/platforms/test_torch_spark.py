@@ -106,6 +106,11 @@ def test_a_compiled_gradient_is_for_the_full_batch(trainer: TorchSpark, data: Da
     why = trainer.unavailable(spec("torch-spark", gradient="compile", solver="sgd", batch_size=64))
     assert why is not None
     assert why.startswith("torch.compile makes a program for each number of rows")
+    moving = replace(TWO, balance="speed")
+    why = trainer.unavailable(spec("torch-spark", gradient="compile", resources=moving))
+    assert why is not None
+    assert why.endswith("these change from epoch to epoch; gradients = autograd or manual, or balances = even")
+    assert trainer.unavailable(spec("torch-spark", gradient="manual", resources=moving)) is None
 
 
 def test_rows_that_memory_does_not_hold_stream(folder: Path, trainer: TorchSpark, data: Dataset) -> None:

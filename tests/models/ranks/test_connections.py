@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,6 +88,50 @@ def test_strangers_are_hung_up_on_and_hold_up_nobody() -> None:
         began = time.monotonic()
         assert names_of_peers(3, every) == [["1", "2"], ["0", "2"], ["0", "1"]]
     assert time.monotonic() - began < 10
+
+
+def test_strangers_who_keep_coming_do_not_put_off_the_deadline() -> None:
+    ended = threading.Event()
+
+    def knock(address: tuple[str, int]) -> None:
+        while not ended.wait(0.01):
+            with suppress(OSError):
+                socket.create_connection(address, timeout=1).close()
+
+    with meetings(2) as every, ThreadPoolExecutor() as threads:
+        threads.submit(knock, every[0].listener.getsockname())
+        began = time.monotonic()
+        try:
+            with pytest.raises(TimeoutError, match=r"^nothing came from node-1$"):
+                connected(every[0], token=TOKEN, seconds=1.0)
+        finally:
+            ended.set()
+        assert 0.9 < time.monotonic() - began < 5
+
+
+def test_what_one_took_to_answer_the_next_has_less() -> None:
+    """Connections to the first are dropped until somebody takes what waits in line; the second stays full."""
+    with ExitStack() as ends:
+        full = [ends.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0)) for _ in range(2)]
+        for each in full:
+            ends.enter_context(socket.create_connection(each.getsockname()))
+        own = ends.enter_context(socket.create_server(("127.0.0.1", 0)))
+        all_ = [
+            Announced(rank, f"node-{rank}", "127.0.0.1", [each.getsockname()[1]])
+            for rank, each in enumerate([*full, own])
+        ]
+        meeting: Any = Met(Place(rank=2, size=3, host="node-2", others=(), trains=True), all_, own)
+        ends.enter_context(ThreadPoolExecutor()).submit(lambda: time.sleep(0.5) or full[0].accept()[0].close())
+        began = time.monotonic()
+        with pytest.raises(TimeoutError):
+            connected(meeting, token=TOKEN, seconds=1.5)
+        assert 1.4 < time.monotonic() - began < 2.2
+
+
+def test_nobody_listens_once_all_are_connected() -> None:
+    with meetings(3) as every:
+        names_of_peers(3, every)
+        assert [each.listener.fileno() for each in every] == [-1, -1, -1]
 
 
 def test_who_does_not_come_is_named() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import threading
+import time
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +16,7 @@ import torch
 
 import models.ranks.group
 from models.ranks.group import Group
-from models.ranks.meeting import Announced, Meeting, PeerError, Place, interface, own_address
+from models.ranks.meeting import Announced, Meeting, PeerError, Place, StandstillError, interface, own_address, skipped
 from store.errors import TrialError
 
 NOWHERE = "203.0.113.7"  # of a range that is for documentation only
@@ -106,6 +108,11 @@ def test_no_way_at_all_is_one_sentence() -> None:
         own_address(NOWHERE, others=("nobody.invalid",))
 
 
+def test_loopback_is_no_address_for_hosts_that_are_not_known() -> None:
+    with pytest.raises(PeerError, match=r"the address of 127\.0\.1\.1 .*, and no way leads to nobody\.invalid"):
+        own_address("127.0.1.1", others=("nobody.invalid",))
+
+
 def test_a_rendezvous_that_nobody_answers_ends_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(models.ranks.group, "RENDEZVOUS_SECONDS", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as closed:
@@ -124,6 +131,48 @@ def test_a_stage_that_ends_while_ranks_look_for_each_other_is_another_ones_fault
 
     with pytest.raises(PeerError, match=r"another executor ended before all had begun \(EOFError\)"):
         group(Ended("127.0.0.1:1", "127.0.0.1:2", partition=1))
+
+
+NOT_ALL = (
+    r"^not all 2 tasks of the executors met within 0 s: one of them stands still; look at 127\.0\.0\.1 and .*\.2 for"
+)
+
+
+def test_who_waits_for_one_that_stands_still_leaves_before_spark_does() -> None:
+    come = threading.Event()
+
+    class Waits(Stage):
+        def allGather(self, word: str) -> list[str]:  # noqa: N802
+            come.wait()
+            return []
+
+    stage: Any = Waits("127.0.0.1:1", "127.0.0.2:2")
+    began = time.monotonic()
+    with closing(Meeting(stage, Place.of(stage), listeners=1, seconds=0.4)) as meeting:
+        with pytest.raises(StandstillError, match=NOT_ALL):
+            meeting.met()
+        [listener] = meeting.listeners()
+    assert 0.3 < time.monotonic() - began < 10
+    assert listener.fileno() == -1
+    come.set()
+
+
+def test_what_spark_waited_for_too_long_reads_the_same() -> None:
+    """Spark says no more than that it has ended; to those who train, and to those who fill a slot."""
+
+    class Ended(Stage):
+        def allGather(self, word: str) -> list[str]:  # noqa: N802
+            time.sleep(0.3)
+            raise EOFError
+
+    stage: Any = Ended("127.0.0.1:1", "127.0.0.2:2")
+    place = Place.of(stage)
+    with closing(Meeting(stage, place, listeners=1, seconds=0.2)) as meeting:
+        time.sleep(0.5)
+        with pytest.raises(StandstillError, match=NOT_ALL):
+            meeting.met()
+    with pytest.raises(StandstillError, match=NOT_ALL):
+        skipped(stage, place, seconds=0.2)
 
 
 def test_all_know_of_each_other_where_they_listen() -> None:

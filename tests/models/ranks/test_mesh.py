@@ -87,6 +87,32 @@ def test_what_is_rounded_on_the_way_is_the_same_for_all(size: int) -> None:
     assert not torch.equal(numbers[0], expected)
 
 
+@pytest.mark.parametrize("sent_as", [None, torch.bfloat16])
+def test_numbers_are_added_in_order_of_rank_whoever_adds_them(sent_as: torch.dtype | None) -> None:
+    """1e8 takes in no 1, and -1e8 takes it away again: each other order of these four has another sum."""
+    addends = torch.tensor([1.0, 1e8, -1e8, 3.0])
+    numbers = [torch.full((10,), float(each)) for each in addends]
+    with meshes(4) as every:
+        on_all(every, lambda mesh: mesh.sum(numbers[mesh.rank], sent_as=sent_as))
+    assert all(each.eq(3).all() for each in numbers)
+
+
+@pytest.mark.parametrize("sent_as", [None, torch.bfloat16])
+def test_parts_have_the_bits_of_the_whole(sent_as: torch.dtype | None) -> None:
+    """Of each part others add a number than of the whole."""
+    whole = [of(rank, 30_011, torch.float32) for rank in range(3)]
+    parts = [each.clone() for each in whole]
+
+    def in_parts(mesh: Mesh) -> None:
+        for finished in [mesh.start(part, sent_as=sent_as) for part in parts[mesh.rank].split(7_001)]:
+            finished()
+
+    with meshes(3) as every:
+        on_all(every, lambda mesh: mesh.sum(whole[mesh.rank], sent_as=sent_as))
+        on_all(every, in_parts)
+    assert all(torch.equal(one, other) for one, other in zip(whole, parts, strict=True))
+
+
 def test_a_matrix_is_summed_in_place() -> None:
     matrices = [torch.full((30, 70), float(rank + 1)) for rank in range(2)]
     with meshes(2) as every:

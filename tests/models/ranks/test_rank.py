@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,16 @@ import torch
 
 from models.dataset import Dataset
 from models.gradients import BLOCKS
+from models.ranks.group import Group
+from models.ranks.meeting import Meeting, Place
 from models.ranks.rank import Rank
 from models.ranks.telling import Address
 from models.ranks.worker import Errand
+from models.spec import Network
 from models.training import Training
 from store.errors import TrialError
 from tests.models.made import packed, spec
+from tests.models.ranks.made import TOKEN, Stage, Task
 
 
 class Agreeing:
@@ -27,7 +33,7 @@ class Agreeing:
     def sum(self, gradient: torch.Tensor) -> None:
         gradient *= 2
 
-    def start(self, part: torch.Tensor) -> None:
+    def start(self, part: torch.Tensor, *, has_loss: bool = False) -> None:
         part *= 2
 
     def finish(self) -> None: ...
@@ -46,20 +52,30 @@ class Disagreeing(Agreeing):
 class Slow(Agreeing):
     """The way to the other takes longer than finding the gradient; counts what goes out while the rest is found."""
 
-    def __init__(self) -> None:
-        self.started = 0
+    started = 0
 
     def sum(self, gradient: torch.Tensor) -> None:
         time.sleep(0.02)
         super().sum(gradient)
 
-    def start(self, part: torch.Tensor) -> None:
+    def start(self, part: torch.Tensor, *, has_loss: bool = False) -> None:
         self.started += 1
         super().start(part)
 
 
+class Busy(Slow):
+    """The way takes as long, and nothing of it is waiting: each part costs what the whole does."""
+
+    def start(self, part: torch.Tensor, *, has_loss: bool = False) -> None:
+        time.sleep(0.02)
+        super().start(part)
+
+
 def epochs(group: Any, data: Dataset, **changes: object) -> list[Any]:
-    return list(rank(group, data, **changes).epochs())
+    told = rank(group, data, **changes).epochs()
+    ready = next(told)
+    group.started = 0  # what was tried before is not counted
+    return [ready, *told]
 
 
 def rank(group: Any, data: Dataset, **changes: object) -> Rank:
@@ -85,9 +101,10 @@ def test_weights_that_differ_between_executors_end_it(tmp_path: Path) -> None:
         epochs(Disagreeing(), packed(tmp_path))
 
 
-def test_on_a_slow_network_sums_go_out_while_the_rest_is_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize("compression", [None, "bfloat16"])
+def test_on_a_slow_network_sums_go_out_while_the_rest_is_found(tmp_path: Path, compression: str | None) -> None:
     group = Slow()
-    losses = [each.loss for each in epochs(group, packed(tmp_path))[1:]]
+    losses = [each.loss for each in epochs(group, packed(tmp_path), compression=compression)[1:]]
     assert group.started == 3 * (BLOCKS + 1), "the first matrix in blocks, then all that is left"
     assert losses == [each.loss for each in epochs(Agreeing(), packed(tmp_path))[1:]]
 
@@ -99,10 +116,49 @@ def test_a_rank_without_rows_in_a_batch_sums_as_often_as_the_others(tmp_path: Pa
     assert group.started == 200 * (BLOCKS + 1)
 
 
-def test_what_is_not_worth_hiding_goes_out_at_once(tmp_path: Path) -> None:
-    group = Slow()
-    epochs(group, packed(tmp_path), gradient="autograd")
+@pytest.mark.parametrize(("group", "gradient"), [(Slow(), "autograd"), (Busy(), "manual")])
+def test_what_is_not_worth_hiding_goes_out_at_once(tmp_path: Path, group: Slow, gradient: str) -> None:
+    """Though it takes longer than the gradient does."""
+    epochs(group, packed(tmp_path), gradient=gradient)
     assert group.started == 0
+
+
+@pytest.mark.parametrize("compression", [None, "bfloat16"])
+@pytest.mark.parametrize("batch_size", [None, 64])
+def test_what_is_faster_here_changes_no_bit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compression: str | None, batch_size: int | None
+) -> None:
+    """Three ranks on connections of their own: parts are sent while the rest is found, or all at its end.
+
+    A product of seven rows has other last bits than seven of one.
+    """
+    data = packed(tmp_path, columns=40)
+    changes = {"compression": compression, "batch_size": batch_size, "solver": "sgd" if batch_size else "gd"}
+    trained = {}
+    for hides in (True, False):
+        monkeypatch.setattr(Rank, "_hides", lambda rank, hides=hides: hides)
+        trained[hides] = of_three(data, network=Network(sizes=(40, 7, 3)), **changes)
+    assert trained[True] == trained[False]
+    assert len({weights for _, weights in trained[True]}) == 1
+
+
+def of_three(data: Dataset, **changes: object) -> list[tuple[list[float | None], bytes]]:
+    """What each rank tells of losses, and its last weights."""
+    stage = Stage(3)
+
+    def one(number: int) -> tuple[list[float | None], bytes]:
+        task: Any = Task(stage, number)
+        with closing(Meeting(task, Place.of(task), listeners=1)) as meeting:
+            compresses = changes["compression"] is not None
+            cpu = torch.device("cpu")
+            with closing(Group(meeting, token=TOKEN, device=cpu, stall_seconds=30, compresses=compresses)) as group:
+                made = rank(group, data, **changes)
+                losses = [told.loss for told in made.epochs() if told.kind == "epoch"]
+                weights = torch.cat([each.detach().flatten() for each in made._training.parameters])
+                return losses, weights.numpy().tobytes()
+
+    with ThreadPoolExecutor(3) as threads:
+        return list(threads.map(one, range(3)))
 
 
 def test_a_gradient_is_compiled_before_the_ranks_are_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
