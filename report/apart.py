@@ -169,13 +169,7 @@ def _parts(each: Apart) -> str:
         return f", {parts}, with the same algorithm"
     if each.runtime is not None:
         return ", all of it runtime, with the same precision and algorithm"
-    if each.library["precision"] is None or each.there["precision"] is None:
-        return ""
-    both = f"{each.there['precision']} {each.library['precision']}"
-    return (
-        ", with the same algorithm (precision and runtime are not told apart on these executors; "
-        f"precisions = {both} would do that)"
-    )
+    return ""
 
 
 def sentences(each: Apart) -> list[str]:
@@ -196,7 +190,13 @@ def _split(each: Apart) -> str:
         )
     if each.runtime is not None:
         return f"{what} is runtime alone: both compute in {library['precision']}; {algorithm}."
-    return ""
+    if library["precision"] is None or there["precision"] is None:
+        return ""
+    both = f"{there['precision']} {library['precision']}"
+    return (
+        f"Of {what}, precision and runtime are not told apart on these executors (precisions = {both} would do that); "
+        f"{algorithm}."
+    )
 
 
 def _losses(each: Apart) -> str:

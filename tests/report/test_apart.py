@@ -75,10 +75,11 @@ def test_nothing_is_said_where_a_side_is_missing(made: Sequence[Made]) -> None:
 def test_what_did_not_run_is_left_out() -> None:
     found = verdict([mllib(2, 1, 2.1), replace(torch_spark(2, 1, 0.35), exchange_seconds=None)])
     said = " ".join(found["sentences"])
-    assert found["sentences"][0].endswith(
-        "that is MLlib, with the same algorithm (precision and runtime are not told apart on these executors; "
-        "precisions = float32 float64 would do that)."
-    )
+    assert found["sentences"][0].endswith("on the very same 2 executors x 1 core: that is MLlib.")
+    assert (
+        "precision and runtime are not told apart on these executors (precisions = float32 float64 would do that); the "
+        "algorithm is the same"
+    ) in said
     for absent in ("that is the cluster", "is precision", "Against one thread", "communication is", "None", "nan"):
         assert absent not in said
     assert {found["apart"][name] for name in ("of_that_precision", "of_that_runtime")} == {None}
@@ -87,7 +88,8 @@ def test_what_did_not_run_is_left_out() -> None:
 def test_without_float64_there_torch_on_threads_still_tells_precision() -> None:
     made = [each for each in BOTH_ON_SPARK if (each.platform, each.precision) != ("torch-spark", "float64")]
     said = verdict([*made, torch(2, 0.66, precision="float64")])["sentences"]
-    assert "precisions = float32 float64 would do that); torch-spark takes" in said[0]
+    assert "that is MLlib; torch-spark takes" in said[0]
+    assert [text for text in said if "(precisions = float32 float64 would do that)" in text]
     assert [text for text in said if text.startswith("torch-cpu with 2 threads needs")]
 
 
