@@ -41,18 +41,17 @@ def test_a_process_without_room_for_a_file_takes_callers_in_when_it_has() -> Non
 
         thread = threading.Thread(target=take)
         thread.start()
-        first, second = (ends.enter_context(socket.socket()) for _ in range(2))
-        for each in (first, second):
-            each.settimeout(10)
+        callers = [ends.enter_context(socket.socket()) for _ in range(2)]
         with no_more_files():
-            first.connect(address)  # who waits for a caller has a file for it already
-            assert first.recv(7) == b"welcome"
             before = time.process_time()
-            second.connect(address)
+            for each in callers:
+                each.settimeout(10)
+                each.connect(address)
             time.sleep(0.5)
-            assert len(came) == 1
+            assert len(came) < 2  # who already waited for a caller has a file for one
             assert time.process_time() - before < 0.3, "it does not try all the time"
-        assert second.recv(7) == b"welcome"
+        for each in callers:
+            assert each.recv(7) == b"welcome"
         accepting.close()
         thread.join(10)
         assert not thread.is_alive()
