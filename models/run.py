@@ -106,9 +106,16 @@ def serve(channel: Channel) -> None:
             each.close()
 
 
-def base_record(spec: TrialSpec, *, run_id: str, machine: str) -> EpochRecord:
-    """The identity of a trial's records; all that is known of a trial that did not run."""
+def base_record(spec: TrialSpec, *, run_id: str, machine: str, surroundings: Surroundings | None = None) -> EpochRecord:
+    """The identity of a trial's records; all that is known of a trial that did not run.
+
+    On how many machines YARN or Spark's own manager puts executors, they decide anew for each application: it is null,
+    as repeats of one configuration would else be several.
+    """
     r, h = spec.resources, spec.hyperparameters
+    is_one = (
+        surroundings is None or r.executors is None or (surroundings.yarn is None and surroundings.spark_url is None)
+    )
     return EpochRecord(
         run_id=run_id,
         unit="epoch",
@@ -128,8 +135,8 @@ def base_record(spec: TrialSpec, *, run_id: str, machine: str) -> EpochRecord:
         executors=r.executors,
         cores=r.cores,
         memory_mib=r.memory_mib,
-        workers=r.workers or 1,
-        nodes=1,
+        workers=r.workers or (1 if is_one else None),
+        nodes=1 if is_one else None,
         threads=r.threads,
         deploy_mode=r.deploy_mode,
         device=r.device,
@@ -237,7 +244,7 @@ def _waiting(spec: TrialSpec, session: Session, crowd: Crowd) -> Iterator[Event]
 
 def _record(spec: TrialSpec, session: Session) -> EpochRecord:
     return replace(
-        base_record(spec, run_id=session.run_id, machine=session.machine),
+        base_record(spec, run_id=session.run_id, machine=session.machine, surroundings=session.surroundings),
         machine_memory_gb=session.machine_memory_gb,
         rows=session.datasets[spec.data].rows(spec.data_fraction),
         session=session.session,

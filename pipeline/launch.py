@@ -134,7 +134,7 @@ class Launcher:
     def _outcome(self, spec: TrialSpec, records: list[EpochRecord], ended: Event, position: int) -> Outcome:
         session = self._session
         if not records:
-            bare = base_record(spec, run_id=session.run_id, machine=session.machine)
+            bare = base_record(spec, run_id=session.run_id, machine=session.machine, surroundings=session.surroundings)
             records = [
                 replace(
                     bare,

@@ -15,7 +15,7 @@ import pytest
 from models.dataset import Dataset
 from models.probes import Peak, usable_cores
 from models.record import EpochRecord
-from models.run import Event, Session, decode_event, encode_session
+from models.run import Event, Session, base_record, decode_event, encode_session
 from models.spec import Network, Resources, TrialSpec
 from tests.models.made import NETWORK, packed, spec, surroundings
 
@@ -97,6 +97,25 @@ def test_a_users_own_network_is_told_by_the_code_that_was_imported(tmp_path: Pat
     digest = hashlib.sha256((tmp_path / "told_nets.py").read_bytes()).hexdigest()[:16]
     told = [json.loads(each.versions or "").get("torch:told_nets:make") for each in found]
     assert told == [f"sha256:{digest}", None, None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("platform", "spark_url", "asked", "machines"),
+    [
+        ("torch-cpu", "spark://there:7077", None, (1, 1)),
+        ("mllib", None, None, (1, 1)),
+        ("mllib", "spark://there:7077", None, (None, None)),
+        ("mllib", "spark://there:7077", 5, (5, None)),
+    ],
+)
+def test_machines_are_counted_where_they_are_known(
+    platform: str, spark_url: str | None, asked: int | None, machines: tuple[int | None, int | None], tmp_path: Path
+) -> None:
+    made = spec(platform)
+    made = replace(made, resources=replace(made.resources, workers=asked))
+    around = surroundings(tmp_path, spark_url=spark_url)
+    found = base_record(made, run_id="R", machine="here", surroundings=around)
+    assert (found.workers, found.nodes) == machines
 
 
 def test_without_a_peak_there_is_no_floor(tmp_path: Path) -> None:
