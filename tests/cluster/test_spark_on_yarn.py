@@ -250,9 +250,9 @@ def test_a_node_that_dies_under_a_trial_taints_it(
     """FAULTS 24: what had fewer executors for a while is kept, not ranked, and run again."""
     process = run_to_training(place, store)
     # YARN may have put all of them on one node, and the master too.
-    host = max(_host(each) for each in _executors())
+    host = min(_host(each) for each in _executors())
     containers = [each for each in _executors() if _host(each) == host]
-    broken.kill({"127.0.0.1": "nodemanager-1", "127.0.0.2": "nodemanager-2"}[host])
+    broken.kill("nodemanager-2" if host == "127.0.0.2" else "nodemanager-1")
     for each in containers:
         each.kill()
     eventually(lambda: any(each.outcome == "tainted" for each in outcomes(store).values()))
