@@ -63,6 +63,7 @@ class MLlib:
 
     def train(self, spec: TrialSpec, data: Dataset) -> Iterator[Epoch]:
         application = SparkApplication.shared(spec.resources, self._surroundings)
+        whole_since = time.time()  # from here on all executors are needed: a fit would go on with those that are left
         context = application.session.sparkContext
         context.setJobGroup(spec.slug, "yarnstick")
         try:
@@ -100,7 +101,7 @@ class MLlib:
         load_seconds = prepared_seconds + sum(ended(job) - job.began for job in jobs if not job.is_pass)
         executors, cores, shortage = application.master.granted(seen)
         note = " | ".join(filter(None, (disagreement(jobs, fit), shortage))) or None
-        lost = self._lost(seen, spec, since=fit.began)
+        lost = self._lost(seen, spec, since=whole_since)
         spans = list(epoch_spans(spec, passes, fit, told=told))
         for number, span in enumerate(spans, 1):
             last = number == len(spans)
