@@ -75,6 +75,8 @@ class MLlib:
                 self._rehearsals.before(spec, context, rows=data.rows(spec.data_fraction), fit=rehearse)
             fit = self._fit(spec, data, rows)
             jobs, seen = finished_jobs(application.log(), group=spec.slug, fit=fit)
+            # Of one whose node is gone YARN says nothing for a while, and till then no log has its end.
+            is_whole = application.is_whole()
             # After the fit, whose epochs it is not to warm up, and after what l-bfgs told of it was read.
             told = application.iterations(since=fit.began)
             exchange_seconds = None
@@ -101,7 +103,7 @@ class MLlib:
         load_seconds = prepared_seconds + sum(ended(job) - job.began for job in jobs if not job.is_pass)
         executors, cores, shortage = application.master.granted(seen)
         note = " | ".join(filter(None, (disagreement(jobs, fit), shortage))) or None
-        lost = self._lost(seen, spec, since=whole_since)
+        lost = self._lost(seen, spec, since=whole_since) or (None if is_whole else "an executor was lost")
         spans = list(epoch_spans(spec, passes, fit, told=told))
         for number, span in enumerate(spans, 1):
             last = number == len(spans)
