@@ -61,7 +61,7 @@ def _row(gradient: str, precision: str, bound: float | None, *, threads: int) ->
         bound = None
     return {
         "name": f"torch-cpu epoch, {gradient}, {precision}, {threads} thread{'s' if threads > 1 else ''} / "
-        + ("floor of torch's products" if gradient == "autograd" else "floor"),
+        + ("torch's floor" if gradient == "autograd" else "floor"),
         "ratio": epoch / floor,
         "bound": bound,
         "unit_seconds": epoch,
