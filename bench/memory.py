@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import statistics
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,16 +42,28 @@ def of(gigabytes: float) -> Callable[[Path], list[dict[str, Any]]]:
                 overhead_mib=OVERHEAD_MIB,
             )
         )
-        with quiet("memory"):
-            return list(measured(platform, lambda name, rows: packed(folder / name, rows), gigabytes=gigabytes))
+        made = partial(_packed_below, folder)
+        return list(measured(platform, made, gigabytes=gigabytes, watch=quiet("memory")))
 
     return rows
 
 
+def _packed_below(folder: Path, name: str, rows: int) -> Dataset:
+    return packed(folder / name, rows)
+
+
 def measured(
-    platform: TorchSpark, made: Callable[[str, int], Dataset], *, gigabytes: float, where: str = ""
+    platform: TorchSpark,
+    made: Callable[[str, int], Dataset],
+    *,
+    gigabytes: float,
+    watch: AbstractContextManager[None],
+    where: str = "",
 ) -> Iterator[dict[str, Any]]:
-    """Held, streamed, and held again: a machine that changes its speed changes both."""
+    """Held, streamed, and held again: a machine that changes its speed changes both.
+
+    `watch` sees others' load, and has to end while the executors still live.
+    """
     seconds: dict[str, list[float]] = {"held": [], "streamed": []}
     peak = 0.0
     datasets = {
@@ -58,12 +71,13 @@ def measured(
     }
     os.sync()  # else the system writes gigabytes while they are read
     try:
-        for name in ("held", "streamed", "held"):
-            data = datasets[name]
-            epochs = list(platform.train(spec(name), data))[1:]
-            seconds[name] += [epoch.seconds / data.train_rows for epoch in epochs]
-            if name == "streamed":
-                peak = max(epoch.peak_memory_mib or 0.0 for epoch in epochs)
+        with watch:
+            for name in ("held", "streamed", "held"):
+                data = datasets[name]
+                epochs = list(platform.train(spec(name), data))[1:]
+                seconds[name] += [epoch.seconds / data.train_rows for epoch in epochs]
+                if name == "streamed":
+                    peak = max(epoch.peak_memory_mib or 0.0 for epoch in epochs)
     finally:
         platform.close()
     held, streamed = (statistics.median(seconds[name]) for name in ("held", "streamed"))
