@@ -2,7 +2,7 @@
 
 Exit code 1 when one is over its bound, 3 on a loaded machine. `python -m bench NAME...` runs some of them: training,
 executors, unequal, data, report, replay, answers, memory, quick, and cluster where one is in the environment; network,
-floor, idle-cluster and memory-20 by their names only.
+floor, fractions, idle-cluster, memory-20 and memory-zeros by their names only.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from bench import (
     answers,
     data,
     executors,
+    fractions,
     idle_cluster,
     memory,
     network,
@@ -60,7 +61,9 @@ BY_NAME_ONLY: dict[str, Part] = {
     "network": network.rows,
     "idle-cluster": idle_cluster.rows,
     "floor": watched(_floor, "floor"),
+    "fractions": fractions.rows,
     "memory-20": memory.of(20),
+    "memory-zeros": memory.of(6, zeros=0.8),  # about as many as MNIST has, which compress
 }
 CLUSTER = "cluster"  # where one is in the environment it needs no name
 OUTPUT = Path(__file__).parent.parent / "build" / "bench.json"

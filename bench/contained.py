@@ -46,9 +46,7 @@ def rows(folder: Path, url: str) -> Iterator[dict[str, Any]]:
 def _platform(work: Path, yarn: Yarn, *, believed_mib: int = OVERHEAD_MIB) -> TorchSpark:
     work.mkdir(parents=True)
     return TorchSpark(
-        Surroundings(
-            work=work, data_url="", spark_conf={}, archives=work / "eventlogs", overhead_mib=believed_mib, yarn=yarn
-        )
+        Surroundings(work=work, spark_conf={}, archives=work / "eventlogs", overhead_mib=believed_mib, yarn=yarn)
     )
 
 

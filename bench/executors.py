@@ -40,7 +40,7 @@ PRECISIONS = ("float32", "bfloat16")
 
 def rows(folder: Path) -> list[dict[str, Any]]:
     data = random_bytes(folder)
-    surroundings = Surroundings(work=folder, data_url=folder.as_uri(), spark_conf={}, archives=folder / "eventlogs")
+    surroundings = Surroundings(work=folder, spark_conf={}, archives=folder / "eventlogs")
     spark, mllib, one = TorchSpark(surroundings), MLlib(surroundings), TorchCpu(surroundings)
     try:
         return list(_rows(data, spark, mllib, one))

@@ -29,7 +29,7 @@ Program = Callable[[int | None], Ran]
 
 def rows(folder: Path) -> list[dict[str, Any]]:
     folder.mkdir(parents=True, exist_ok=True)
-    surroundings = Surroundings(work=folder, data_url=folder.as_uri(), spark_conf={}, archives=folder / "eventlogs")
+    surroundings = Surroundings(work=folder, spark_conf={}, archives=folder / "eventlogs")
     watch = Watch(os.getpid())
     found: dict[str, list[Ran]] = {}
     for _ in range(ROUNDS):

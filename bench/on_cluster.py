@@ -103,7 +103,7 @@ if sys.argv[3] == "none":
     spark_conf.on_yarn = lambda *given, **more: {
         key: value for key, value in asked(*given, **more).items() if key != "spark.yarn.archive"
     }
-around = Surroundings(work=work, data_url="", spark_conf={}, archives=work / "logs", yarn=yarn)
+around = Surroundings(work=work, spark_conf={}, archives=work / "logs", yarn=yarn)
 began = time.perf_counter()
 application = SparkApplication(Resources(executors=2, cores=1, memory_mib=1024), around)
 seconds = time.perf_counter() - began

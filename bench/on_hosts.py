@@ -28,9 +28,7 @@ DEADLINE_SECONDS = 60.0
 def train(folder: Path, url: str) -> dict[str, float]:
     """On the driver. Sides in alternation: a machine that changes its speed changes all of them."""
     data = random_bytes(folder / "packed")
-    surroundings = Surroundings(
-        work=folder, data_url=folder.as_uri(), spark_conf={}, archives=folder / "eventlogs", spark_url=url
-    )
+    surroundings = Surroundings(work=folder, spark_conf={}, archives=folder / "eventlogs", spark_url=url)
     spark, mllib, one = TorchSpark(surroundings), MLlib(surroundings), TorchCpu(surroundings)
     whole = descent("torch-spark", ON_SPARK, "float32")
     trials: dict[str, tuple[Platform, TrialSpec]] = {

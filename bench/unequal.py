@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 import statistics
-import threading
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ import psutil
 
 from bench.executors import ON_SPARK, descent, random_bytes
 from bench.load import quiet
+from bench.slowed import slowed
 from models.dataset import Dataset
 from models.platforms.torch_spark import TorchSpark
 from models.protocol import Surroundings
@@ -31,14 +30,12 @@ DAEMON = "pyspark.daemon"
 
 def rows(folder: Path) -> list[dict[str, Any]]:
     data = random_bytes(folder)
-    spark = TorchSpark(
-        Surroundings(work=folder, data_url=folder.as_uri(), spark_conf={}, archives=folder / "eventlogs")
-    )
+    spark = TorchSpark(Surroundings(work=folder, spark_conf={}, archives=folder / "eventlogs"))
     try:
         _seconds(spark, data, "even")  # brings up the executors, of which one is slowed
         with quiet("unequal"):
             turned = _turning_slow(spark, data)
-            with slowed():
+            with _slow():
                 return list(_rows(spark, data, turned))
     finally:
         spark.close()
@@ -67,7 +64,7 @@ def _turning_slow(spark: TorchSpark, data: Dataset) -> float:
         for epoch in spark.train(_spec("speed", epochs=2 * BEFORE + LATER), data):
             seconds.append(epoch.seconds)
             if len(seconds) == BEFORE:
-                stack.enter_context(slowed())
+                stack.enter_context(_slow())
     return statistics.median(seconds[-LATER:])
 
 
@@ -86,18 +83,10 @@ def _row(name: str, seconds: float, against: float, bound: float | None) -> dict
     }
 
 
-@contextmanager
-def slowed() -> Iterator[None]:
+def _slow() -> AbstractContextManager[None]:
     """Whatever Python works for one of our executors is stopped half of the time."""
     [executor, *_] = sorted(each.pid for each in _executors())
-    ended = threading.Event()
-    thread = threading.Thread(target=_slow, args=(executor, ended), daemon=True, name="slow")
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
+    return slowed(partial(_workers, executor), stopped=STOPPED, running=RUNNING)
 
 
 def _executors() -> set[psutil.Process]:
@@ -109,18 +98,6 @@ def _executors() -> set[psutil.Process]:
             if DAEMON in process.cmdline() and parent is not None and DAEMON not in parent.cmdline():
                 found.add(parent)
     return found
-
-
-def _slow(executor: int, ended: threading.Event) -> None:
-    looked, workers = 0.0, list[psutil.Process]()
-    while not ended.is_set():
-        if time.monotonic() - looked > 1.0:
-            workers, looked = _workers(executor), time.monotonic()
-        for sign, seconds in ((signal.SIGSTOP, STOPPED), (signal.SIGCONT, RUNNING)):
-            for worker in workers:
-                with suppress(psutil.Error):
-                    worker.send_signal(sign)
-            time.sleep(seconds)
 
 
 def _workers(executor: int) -> list[psutil.Process]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from store.protocol import Store
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from models.row_groups import Block, RowGroups
 
     Chosen = range | NDArray[np.int64]  # numbers of rows, ascending: of a whole span nobody writes down all
 
@@ -75,17 +78,21 @@ class Dataset:
         return self.chosen(fraction)[start:stop].copy()  # the others are not kept
 
     def stream(
-        self, fraction: float | None, chosen: Chosen, *, verified: bool = False
+        self, fraction: float | None, chosen: Chosen, groups: RowGroups
     ) -> Iterator[tuple[NDArray[np.generic], NDArray[np.int64]]]:
         """Rows of a span, a row group at a time, in memory of a few groups; of test where there is no fraction.
 
-        They are Arrow's own memory, not to be written to. Where the checksums of the pages were verified before, by an
-        earlier pass, that is spared: it takes longer than the rest of reading.
+        They are not to be written to, and good as long as the groups' rooms are.
         """
         paths = self.test if fraction is None else self.train
-        for first, block, labels in self._blocks(paths, chosen, mapped=False, verified=verified):
+        for first, (block, labels) in self._blocks(paths, chosen, groups):
             _, own = _chosen_of(chosen, first, len(block))
             yield block[own], labels[own]
+
+    def groups(self, *, again: bool = False) -> RowGroups:
+        from models.row_groups import RowGroups
+
+        return RowGroups(self.dtype, self.columns, again=again)
 
     def read_test_span(self, start: int, stop: int) -> tuple[NDArray[np.generic], NDArray[np.int64]]:
         return self._gather(self.test, range(start, stop))
@@ -131,40 +138,26 @@ class Dataset:
 
         features = np.empty((len(chosen), self.columns), self.dtype)
         labels = np.empty(len(chosen), np.int64)
-        for start, block, block_labels in self._blocks(paths, chosen):
+        for start, (block, block_labels) in self._blocks(paths, chosen, self.groups()):
             place, own = _chosen_of(chosen, start, len(block))
             features[place] = block[own]
             labels[place] = block_labels[own]
         return features, labels
 
-    def _blocks(
-        self, paths: tuple[str, ...], chosen: Chosen, *, mapped: bool = True, verified: bool = False
-    ) -> Iterator[tuple[int, NDArray[np.generic], NDArray[np.int64]]]:
+    def _blocks(self, paths: tuple[str, ...], chosen: Chosen, groups: RowGroups) -> Iterator[tuple[int, Block]]:
         """Row groups that hold a chosen row, with the number of their first row."""
-        import numpy as np
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
-        first = 0
         counts = self.train_part_rows if paths is self.train and self.train_part_rows else (None,) * len(paths)
+        before = 0
         for path, count in zip(paths, counts, strict=True):
-            if count is not None and not _has(chosen, first, count):  # and it need not be here
-                first += count
+            if count is not None and not _has(chosen, before, 0, count):  # and it need not be here
+                before += count
                 continue
             try:
-                with pq.ParquetFile(path, memory_map=mapped, page_checksum_verification=not verified) as file:
-                    for group in range(file.num_row_groups):
-                        rows = file.metadata.row_group(group).num_rows
-                        if _has(chosen, first, rows):
-                            table = file.read_row_group(group, use_threads=False).combine_chunks()
-                            packed = table["features"].chunk(0)
-                            width = packed.type.byte_width
-                            block = np.frombuffer(packed.buffers()[1], np.uint8, rows * width, packed.offset * width)
-                            features = block.view(self.dtype).reshape(rows, self.columns)
-                            # to_numpy would import pandas, which takes longer than reading.
-                            labels = np.from_dlpack(table["label"].chunk(0)).astype(np.int64, copy=False)
-                            yield first, features, labels
-                        first += rows
+                for first, block in groups.read(path, partial(_has, chosen, before)):
+                    yield before + first, block
+                before += groups.rows(path)
             except (pa.ArrowException, OSError, KeyError, ValueError) as error:
                 reason = str(error).partition("\n")[0]
                 raise DataError(f"{path} is damaged ({reason}); remove its directory and run again") from None
@@ -179,8 +172,9 @@ def _between(chosen: Chosen, first: int, rows: int) -> tuple[int, int]:
     return int(low), int(high)
 
 
-def _has(chosen: Chosen, first: int, rows: int) -> bool:
-    low, high = _between(chosen, first, rows)
+def _has(chosen: Chosen, part: int, first: int, rows: int) -> bool:
+    """Of these rows of a part that begins there."""
+    low, high = _between(chosen, part + first, rows)
     return low < high
 
 

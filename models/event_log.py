@@ -42,7 +42,6 @@ class Job:
     cpu_seconds: float = 0.0  # of its tasks, deserialisation included
     bytes_read: int = 0
     tasks: int = 0
-    failed_tasks: int = 0
     failures: list[Failure] = field(default_factory=list)  # of the first of these
     partitions: int | None = None  # tasks of its first stage
     parts: dict[str, float] = field(default_factory=dict)  # seconds by what they went to; once it has ended
@@ -99,11 +98,8 @@ class Application:
         """Of those that are there."""
         return {each.name: each.cores for each in self.executors if each.removed is None}
 
-    def lost_executors(self, *, since: float) -> list[str]:
-        """YARN may have given others for those that were lost before."""
-        return [each.name for each in self.losses(since=since)]
-
     def losses(self, *, since: float) -> list[Executor]:
+        """YARN may have given others for those that were lost before."""
         return [each for each in self.executors if each.removed is not None and each.removed >= since]
 
 
@@ -220,7 +216,6 @@ class _Events:
         if job is None:
             return
         job.tasks += 1
-        job.failed_tasks += event.info.failed
         if event.info.failed and event.reason is not None and len(job.failures) < MOST_FAILURES:
             said = event.reason.loss or f"{event.reason.class_name}: {event.reason.description}"
             job.failures.append(Failure(executor=event.info.executor, why=said))

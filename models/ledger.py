@@ -43,19 +43,20 @@ def spans(passes: Sequence[Job], shares: Sequence[int]) -> Iterator[Span]:
 
 
 def amortized(passes: Sequence[Job], epochs: int) -> Iterator[Span]:
-    """Where nothing tells which passes were an epoch's, each gets the mean."""
+    """Where nothing tells which passes were an epoch's, it has its share of them, and each pass is given the mean."""
     end = _end(passes[-1])
-    seconds = _seconds(passes[0].began, end) / epochs
-    cpu_seconds = sum(job.cpu_seconds for job in passes) / epochs
-    mean = {column: value / epochs for column, value in ledger(passes, end=end).items()}
+    whole = ledger(passes, end=end)
     for number in range(epochs):
         count = len(passes) // epochs + (number < len(passes) % epochs)
+        share = count / len(passes)
+        seconds = _seconds(passes[0].began, end) * share
+        parts = {column: value * share for column, value in whole.items()}
         yield Span(
             seconds=seconds,
-            cpu_seconds=cpu_seconds,
+            cpu_seconds=sum(job.cpu_seconds for job in passes) * share,
             passes=count,
             clock="amortized",
-            ledger=mean | {"other": _rest(seconds, mean)},
+            ledger=parts | {"other": _rest(seconds, parts)},
         )
 
 

@@ -16,6 +16,7 @@ from store.errors import TrialError
 EVENTS_SECONDS = 20.0
 CLOCKS_SHARE, CLOCKS_SECONDS = 0.02, 0.1
 CLOCK_STEP = 0.001  # of the event log's clock
+AGAIN = "run again, and if it stays so look whether the disk that the log is on is full"
 
 
 class GrowingLog(Protocol):
@@ -47,7 +48,7 @@ def finished_jobs(log: GrowingLog, *, group: str, fit: Fit) -> tuple[list[Job], 
         if time.monotonic() > deadline:
             raise TrialError(
                 f"the event log shows {len(passes)} finished gradient passes where the objective history has "
-                f"{len(fit.losses)} values; such a trial has no epochs that can be trusted"
+                f"{len(fit.losses)} values; such a trial has no epochs that can be trusted; {AGAIN}"
             )
         time.sleep(0.05)
 
@@ -58,7 +59,9 @@ def epoch_spans(spec: TrialSpec, passes: list[Job], fit: Fit, *, told: list[floa
     if spec.hyperparameters.solver == "gd":
         # One pass an update; the last pass only finds the final loss, and belongs to no epoch.
         if len(passes) != epochs + 1:
-            raise TrialError(f"{len(passes)} gradient passes for {epochs} updates: the event log is not of this fit")
+            raise TrialError(
+                f"{len(passes)} gradient passes for {epochs} updates: the event log is not of this fit; {AGAIN}"
+            )
         shares = [[job] for job in passes[:-1]]
     elif len(told) == epochs:
         # An iteration has the passes that ended before it did; the first has the one at the initial weights too.
@@ -89,5 +92,5 @@ def disagreement(jobs: list[Job], fit: Fit) -> str | None:
 
 def ended(job: Job) -> float:
     if job.ended is None:
-        raise TrialError(f"Spark job {job.number} ({job.name}) has no end in the event log")
+        raise TrialError(f"Spark job {job.number} ({job.name}) has no end in the event log; {AGAIN}")
     return job.ended

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import torch
 
     from models.gradients import Forward
+    from models.products import Products
 
 Layer = tuple[NDArray[np.float64], NDArray[np.float64]]  # weights (outputs, inputs) and bias
 Values = NDArray[np.floating]
@@ -93,13 +95,23 @@ def to_torch(layers: list[Layer], *, device: torch.device, dtype: torch.dtype) -
     ]
 
 
-def logits(parameters: list[torch.Tensor], values: torch.Tensor, activations: tuple[str | None, ...]) -> torch.Tensor:
-    """What softmax is taken of; one activation a layer, None is the identity."""
+def logits(
+    parameters: list[torch.Tensor],
+    values: torch.Tensor,
+    activations: tuple[str | None, ...],
+    *,
+    unlearnt: Products | None = None,
+) -> torch.Tensor:
+    """What softmax is taken of; one activation a layer, None is the identity.
+
+    Where no gradient is taken it is found with the products given, which need not know how to.
+    """
     import torch
     from torch.nn.functional import linear
 
+    affine = linear if unlearnt is None or torch.is_grad_enabled() else unlearnt.affine
     for weights, bias, activation in zip(parameters[::2], parameters[1::2], activations, strict=True):
-        values = linear(values, weights, bias)
+        values = affine(values, weights, bias)
         if activation is not None:
             values = getattr(torch, activation)(values)
     return values
@@ -108,6 +120,8 @@ def logits(parameters: list[torch.Tensor], values: torch.Tensor, activations: tu
 def trained_network(spec: TrialSpec, device: torch.device) -> tuple[list[torch.Tensor], Forward]:
     """Of a trial: its weights, and the way from values to what softmax is taken of."""
     import torch
+
+    from models.products import fastest
 
     # bfloat16 has too few digits to add small steps to: its weights are kept in float32.
     precision = spec.hyperparameters.precision
@@ -119,4 +133,5 @@ def trained_network(spec: TrialSpec, device: torch.device) -> tuple[list[torch.T
     layers = initial_weights(spec.network, spec.seed, drawn=spec.hyperparameters.initial_weights)
     parameters = to_torch(layers, device=device, dtype=kept)
     activations = spec.network.layer_activations
-    return parameters, lambda weights, values: logits(weights, values, activations)
+    products = fastest(dtype, device)
+    return parameters, partial(logits, activations=activations, unlearnt=products)

@@ -19,6 +19,7 @@ from models.spec import Hyperparameters
 MOMENTUM = 0.9
 FIRST_MOMENT, SECOND_MOMENT, EPSILON = 0.9, 0.999, 1e-8  # torch's own
 HISTORY = 10  # corrections that l-bfgs remembers: MLlib's number
+SEARCHES = 20  # gradients of one line search at most, as many as MLlib's takes to find bounds and between them
 
 
 class Optimizer(Protocol):
@@ -89,10 +90,15 @@ def optimizer(parameters: list[Tensor], hyperparameters: Hyperparameters) -> Opt
 
 
 def l_bfgs(parameters: list[Tensor]) -> torch.optim.LBFGS:
-    """One iteration a step."""
+    """One iteration a step.
+
+    Torch takes what is left of `max_eval` for its line search, and by itself allows one iteration a single gradient:
+    a step that is too long would then be no step, and so would all after it.
+    """
     return torch.optim.LBFGS(
         parameters,
         max_iter=1,
+        max_eval=1 + SEARCHES,
         history_size=HISTORY,
         tolerance_grad=0,
         tolerance_change=0,

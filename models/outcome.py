@@ -32,6 +32,11 @@ class Outcome:
     records: tuple[EpochRecord, ...]
     noise: str | None = None  # why it is noisy
     crowding: Crowding | None = None  # on YARN
+    group: str | None = None  # of its jobs in Spark's event log, where a replay numbered the trial anew
+
+    @property
+    def logged_as(self) -> str:
+        return self.group or self.spec.slug
 
     def encode(self) -> bytes:
         return msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n"

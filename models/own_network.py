@@ -70,12 +70,16 @@ def _callable(network: Network) -> tuple[Callable[[int, int], Any], str]:
             module = import_module(name)
     except ModuleNotFoundError:
         raise TrialError(
-            f"{network.name}: there is no module {name} in the working directory {Path.cwd()} or on PYTHONPATH"
+            f"{network.name}: there is no module {name} in the working directory {Path.cwd()} or on PYTHONPATH; "
+            "copy it there, or correct the name in networks"
         ) from None
     make = getattr(module, attribute, None)
     if not callable(make):
         found = "is not callable" if hasattr(module, attribute) else "is not there"
-        raise TrialError(f"{network.name}: {attribute} {found} in {module.__file__ or name}")
+        raise TrialError(
+            f"{network.name}: {attribute} {found} in {module.__file__ or name}; name a function "
+            f"of it that makes the network, as torch:{name}:make"
+        )
     try:
         return make, f"{inspect.getsourcefile(make)} line {inspect.getsourcelines(make)[1]}"
     except (OSError, TypeError):

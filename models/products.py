@@ -25,7 +25,7 @@ class Products(Protocol):
 
     library: str
 
-    def affine(self, inputs: Tensor, matrix: Tensor, bias: Tensor, *, out: Tensor) -> Tensor:
+    def affine(self, inputs: Tensor, matrix: Tensor, bias: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The inputs by the transposed matrix, and the bias."""
         ...
 
@@ -42,7 +42,7 @@ class Own:
     def __init__(self) -> None:
         self.library = "mkl" if torch.backends.mkl.is_available() else "openblas"
 
-    def affine(self, inputs: Tensor, matrix: Tensor, bias: Tensor, *, out: Tensor) -> Tensor:
+    def affine(self, inputs: Tensor, matrix: Tensor, bias: Tensor, *, out: Tensor | None = None) -> Tensor:
         return torch.addmm(bias, inputs, matrix.t(), out=out)
 
     def times(self, left: Tensor, right: Tensor, *, out: Tensor) -> Tensor:

@@ -72,7 +72,6 @@ class Surroundings:
     """What the child process that trains was given by the machine it is on."""
 
     work: Path  # private to this session
-    data_url: str  # where the packed data lies, for messages
     spark_conf: dict[str, str]
     archives: Path  # event logs of this session's Spark applications
     class_archives: dict[str, str] = field(default_factory=dict)  # JVM options of driver and executor, or none

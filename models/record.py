@@ -44,7 +44,7 @@ class EpochRecord:
     threads: int | None = None
     deploy_mode: str | None = None
     device: str | None = None
-    balance: str | None = None  # even | speed: how rows are shared among executors
+    balance: str | None = None  # even | speed | fixed shares, as 3:1: how rows are shared among executors
     shards: int | None = None  # of a parameter server
     staleness: int | None = None  # how many updates a rank may be ahead of the slowest
     origin: str | None = None  # the file that an imported timing is from; None: measured, or read from an event log

@@ -36,12 +36,12 @@ class Names:
 
 def own_trial(outcome: Outcome, logs: Sequence[Path], *, run_id: str) -> Outcome:
     """The trial as it was recorded, its times read again from its log."""
-    slug = outcome.spec.slug
-    application = next((read for log in logs if (read := read_event_log(log)).group(slug)), None)
+    group = outcome.logged_as
+    application = next((read for log in logs if (read := read_event_log(log)).group(group)), None)
     if application is None:
-        raise DataError(f"{logs[0].parent}: none of its event logs has a job of the trial {slug}")
+        raise DataError(f"{logs[0].parent}: none of its event logs has a job of the trial {group}")
     timed = [record for record in outcome.records if record.seconds is not None]
-    found = next((fit for fit in fits(application) if fit.group == slug), None)
+    found = next((fit for fit in fits(application) if fit.group == group), None)
     if found is None:
         refuse_other_work(logs[0], application)
     if timed:
@@ -50,7 +50,7 @@ def own_trial(outcome: Outcome, logs: Sequence[Path], *, run_id: str) -> Outcome
         return replace(outcome, records=tuple(records))
     base = replace(outcome.records[0], run_id=run_id)
     reason = "; ".join(filter(None, [found.broken, outcome.reason]))
-    return replace(_outcome(outcome.spec, base, found, reason=reason), position=outcome.position)
+    return replace(_outcome(outcome.spec, base, found, reason=reason), position=outcome.position, group=outcome.group)
 
 
 def _known_spans(outcome: Outcome, timed: list[EpochRecord], fit: LoggedFit, log: Path) -> list[Span]:

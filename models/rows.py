@@ -103,18 +103,17 @@ class Streamed:
         self._chosen = data.span(fraction, *span)
         self._unpacked = _Unpacked(data, dtype=dtype, device=device)
         self._device = device
-        self._verified = False  # by a whole pass
+        self._groups = data.groups(again=True)
 
     def __len__(self) -> int:
         return len(self._chosen)
 
     def chunks(self) -> Iterator[Chunk]:
-        for features, labels in read_ahead(self._data.stream(self._fraction, self._chosen, verified=self._verified)):
+        for features, labels in read_ahead(self._data.stream(self._fraction, self._chosen, self._groups)):
             with warnings.catch_warnings(action="ignore", category=UserWarning):  # of memory that nobody writes to
                 group = torch.from_numpy(features).split(CHUNK_ROWS), torch.from_numpy(labels).split(CHUNK_ROWS)
             for some, known in zip(*group, strict=True):
                 yield self._unpacked.values(some), known.to(self._device)
-        self._verified = True
 
     def batch(self, which: Tensor) -> Iterator[Chunk]:
         raise TrialError(

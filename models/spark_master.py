@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -35,6 +36,7 @@ class Master(Protocol):
     name: str
     executors_seconds: float  # until all of them have come
     python: str  # of the executors
+    gives_up: bool  # an application that loses executors again and again
 
     def conf(self, resources: Resources) -> dict[str, str]:
         """What it needs to be told; sets what must be in the environment of the driver's JVM."""
@@ -91,6 +93,7 @@ class LocalCluster:
     name = "local-cluster"
     executors_seconds = EXECUTORS_SECONDS
     python = sys.executable
+    gives_up = False  # as long as one runs
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
@@ -135,13 +138,16 @@ class LocalCluster:
         partitions = spec.resources.partitions or 1
         folder = self._surroundings.work / f"vectors-{spec.data}-{spec.data_fraction}-{partitions}"
         if not folder.exists():
-            folder.mkdir(parents=True)
-            write_vectors(
-                data,
-                fraction=spec.data_fraction,
-                partitions=partitions,
-                create=lambda name: (folder / name).open("wb"),
-            )
+            with tempfile.TemporaryDirectory(dir=self._surroundings.work) as begun:  # none is half there
+                rows = Path(begun) / "rows"
+                rows.mkdir()
+                write_vectors(
+                    data,
+                    fraction=spec.data_fraction,
+                    partitions=partitions,
+                    create=lambda name: (rows / name).open("wb"),
+                )
+                rows.rename(folder)
         return folder.as_uri()
 
     def granted(self, seen: Application) -> tuple[int, int, str | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -42,10 +43,11 @@ MASTERS_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 MASTER_VCORES = 1  # of the application master, which in cluster mode is the driver
 
 
-class OnYarn:
+class OnYarn(ABC):
     """What client and cluster mode have in common."""
 
     name = "yarn"
+    gives_up = True  # after max(2 x executors, 3) of them
 
     def __init__(self, surroundings: Surroundings, yarn: Yarn) -> None:
         self._work = surroundings.work
@@ -109,12 +111,13 @@ class OnYarn:
             f"MiB were asked for"
         )
 
+    @abstractmethod
     def _conf(self, resources: Resources) -> dict[str, str]:
-        raise NotImplementedError
+        """What only one of the modes needs to be told."""
 
+    @abstractmethod
     def _logs(self) -> str:
         """Where on the store the event log is written."""
-        raise NotImplementedError
 
 
 class ClientMode(OnYarn):

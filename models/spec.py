@@ -18,7 +18,7 @@ SHAPE = re.compile(r"(\*|{0})(-{0})*-(\*|{0})".format("[1-9][0-9]{0,8}"))
 ACTIVATIONS = ("sigmoid", "relu", "tanh")
 OWN = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")  # module:callable
 FORMS = "mlp:INPUTS-HIDDEN-...-CLASSES, as mlp:*-1024-*, perceptron:*-* or torch:MODULE:CALLABLE"
-PRECISIONS = ("float64", "float32", "bfloat16")
+PRECISIONS = ("float64", "float32", "bfloat16")  # finest first
 # Fields that came after trials had slugs: where they are not set, a slug is what it was.
 LATER = (
     ("hyperparameters", "compression"),
@@ -125,7 +125,9 @@ def _size(text: str, own: int | None, name: str) -> int:
     if text != "*":
         return int(text)
     if own is None:
-        raise SettingError(f"network {name!r} has a * and no dataset to take the size from")
+        raise SettingError(
+            f"network {name!r} has a * and no dataset to take the size from; write the number in its place"
+        )
     return own
 
 
@@ -141,7 +143,7 @@ class Resources:
     partitions: int | None = None
     deploy_mode: str | None = None
     device: str = "cpu"
-    balance: str | None = None  # even | speed: how rows are shared among executors
+    balance: str | None = None  # even | speed | fixed shares, as 3:1: how rows are shared among executors
     shards: int | None = None  # of a parameter server
 
     @property

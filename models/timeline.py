@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -50,15 +50,14 @@ class Load:
     remote_bytes_read: int | None  # by tasks that ran far from their rows; None: no task had a preference
 
 
-def timeline(path: Path, *, passes: Mapping[str, Iterable[int]] | None = None) -> list[TaskSpan]:
+def timeline(path: Path) -> list[TaskSpan]:
     """Every task of a log, by when it was launched.
 
-    `passes` says for a group how many passes each epoch had; beside the log of one of our trials its outcome says it.
-    Elsewhere an epoch is a pass.
+    How many passes an epoch had, its outcome says beside the log of one of our trials. Elsewhere an epoch is a pass.
     """
     tasks: list[tuple[Job, TaskEnd]] = []
     application = read_event_log(path, listener=lambda job, task: tasks.append((job, task)))
-    known = dict(passes) if passes is not None else _passes_beside(path)
+    known = _passes_beside(path)
     tasks.sort(key=lambda pair: (pair[1].info.launched, pair[1].info.finished))
     kinds: dict[int, str] = {}
     epochs: dict[int, int] = {}

@@ -37,7 +37,6 @@ class Metrics(Struct, frozen=True, kw_only=True):
     allocated_vcores: int = field(default=0, name="allocatedVirtualCores")
     available_vcores: int = field(default=0, name="availableVirtualCores")
     active_nodes: int = field(default=0, name="activeNodes")
-    unhealthy_nodes: int = field(default=0, name="unhealthyNodes")
     lost_nodes: int = field(default=0, name="lostNodes")
     running: int = field(default=0, name="appsRunning")
     pending: int = field(default=0, name="appsPending")
@@ -95,13 +94,10 @@ class Application(Struct, frozen=True, kw_only=True, rename="camel"):
     state: str = ""
     final_status: str = ""
     diagnostics: str = ""
-    tracking_url: str = ""
     allocated_mib: int = field(default=0, name="allocatedMB")
     allocated_vcores: int = field(default=0, name="allocatedVCores")
     containers: int = field(default=0, name="runningContainers")
     started_ms: int = field(default=0, name="startedTime")
-    launched_ms: int = field(default=0, name="launchTime")  # 0 where it was not, and of Hadoop before 3.3
-    finished_ms: int = field(default=0, name="finishedTime")
     _tags: str = field(default="", name="applicationTags")
 
     def __post_init__(self) -> None:

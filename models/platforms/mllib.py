@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from models.dataset import Dataset
 from models.event_log import Application
+from models.executor_losses import Losses
 from models.fits import REFIT
 from models.java_doubles import doubles
 from models.mllib_exchange import Exchanges, few
@@ -66,35 +67,39 @@ class MLlib:
         whole_since = time.time()  # from here on all executors are needed: a fit would go on with those that are left
         context = application.session.sparkContext
         context.setJobGroup(spec.slug, "yarnstick")
+        losses = Losses(application)
         try:
-            began = time.perf_counter()
-            rows = _rows(application, application.master.rows(spec, data))
-            prepared_seconds = time.perf_counter() - began
-            if self._surroundings.shares_applications:
-                rehearse = partial(self._fit, data=data, rows=rows)
-                self._rehearsals.before(spec, context, rows=data.rows(spec.data_fraction), fit=rehearse)
-            fit = self._fit(spec, data, rows)
-            jobs, seen = finished_jobs(application.log(), group=spec.slug, fit=fit)
-            # Of one whose node is gone YARN says nothing for a while, and till then no log has its end.
-            is_whole = application.is_whole()
-            # After the fit, whose epochs it is not to warm up, and after what l-bfgs told of it was read.
-            told = application.iterations(since=fit.began)
-            exchange_seconds = None
-            if spec.trial == 1:  # one for each configuration of a run is enough
-                exchange_seconds = self._exchanges.seconds(
-                    application, spec, rows=lambda: _rows(application, application.master.rows(few(spec, data), data))
+            with losses:
+                began = time.perf_counter()
+                rows = _rows(application, application.master.rows(spec, data))
+                prepared_seconds = time.perf_counter() - began
+                if self._surroundings.shares_applications:
+                    rehearse = partial(self._fit, data=data, rows=rows)
+                    self._rehearsals.before(spec, context, rows=data.rows(spec.data_fraction), fit=rehearse)
+                fit = self._fit(spec, data, rows)
+                jobs, seen = finished_jobs(application.log(), group=spec.slug, fit=fit)
+                # Of one whose node is gone YARN says nothing for a while, and till then no log has its end.
+                is_whole = application.is_whole()
+                # After the fit, whose epochs it is not to warm up, and after what l-bfgs told of it was read.
+                told = application.iterations(since=fit.began)
+                exchange_seconds = None
+                if spec.trial == 1:  # one for each configuration of a run is enough
+                    exchange_seconds = self._exchanges.seconds(
+                        application,
+                        spec,
+                        rows=lambda: _rows(application, application.master.rows(few(spec, data), data)),
+                    )
+                context.setJobGroup(REFIT, "yarnstick")
+                learnt = accuracies(
+                    spec,
+                    target=target_accuracy(self._surroundings.targets, dataset=spec.dataset, network=spec.network.name),
+                    judge=lambda shorter: self._test_accuracy(shorter, data, self._fit(shorter, data, rows)),
                 )
-            context.setJobGroup(REFIT, "yarnstick")
-            learnt = accuracies(
-                spec,
-                target=target_accuracy(self._surroundings.targets, dataset=spec.dataset, network=spec.network.name),
-                judge=lambda shorter: self._test_accuracy(shorter, data, self._fit(shorter, data, rows)),
-            )
         except Exception as error:
             if why := application.lost():
                 self.close()
                 raise TaintedError(why) from None
-            if short := self._short_of_memory(str(error), application, spec):
+            if short := self._short_of_memory(str(error), application, spec, since=whole_since) or losses.too_many:
                 self.close()
                 raise TrialError(short) from None
             raise
@@ -143,13 +148,16 @@ class MLlib:
             return memory.short(executor.name, executor.why) or f"executor {executor.name} was lost"
         return None
 
-    def _short_of_memory(self, said: str, application: SparkApplication, spec: TrialSpec) -> str | None:
+    def _short_of_memory(
+        self, said: str, application: SparkApplication, spec: TrialSpec, *, since: float
+    ) -> str | None:
         """By the task that failed last, of which Spark's page of Java speaks, or by those before it."""
         memory = ExecutorMemory.of(spec.resources, self._surroundings, in_python=False)
         if (last := LAST_FAILURE.search(said)) and (why := memory.short(last["executor"], last["why"])):
             return why
         with suppress(YarnstickError, OSError, StopIteration):  # of a log that is gone with its application
-            failures = (each for job in application.log().read().group(spec.slug) for each in job.failures)
+            jobs = (job for job in application.log().read().jobs.values() if job.began >= since)
+            failures = (each for job in jobs for each in job.failures)
             return next(filter(None, (memory.short(each.executor, each.why) for each in failures)), None)
         return None
 

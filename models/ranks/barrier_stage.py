@@ -19,6 +19,7 @@ from models.spark_application import SparkApplication
 from store.errors import TrialError
 
 WAIT_SECONDS = 0.1  # for what ranks tell
+ADDED_SECONDS = 5.0  # until the event log tells of executors that have come
 LOOK_SECONDS = 1.0  # between two looks at whether all executors are there
 BEGIN_SECONDS = 60.0  # after all should have met, until every executor's Python has come up, torch imported
 LEFT_SECONDS = 30.0  # until the stage has ended that all who train have left
@@ -88,8 +89,11 @@ class BarrierStage:
 
     def _count_slots(self) -> None:
         """Without enough of them Spark would try for a while, and then say so in a page of Java."""
-        there = self._application.log().read().executor_cores
-        if sum(there.values()) < self._slots:
+        log, deadline = self._application.log(), time.monotonic() + ADDED_SECONDS
+        while sum((there := log.read().executor_cores).values()) < self._slots:
+            if time.monotonic() < deadline:
+                time.sleep(WAIT_SECONDS)
+                continue
             raise TrialError(
                 f"a task for each of {self._slots} cores is needed at once, and Spark has {sum(there.values())} on "
                 f"{len(there)} executors; lower executors or cores of the profile, or run again when all are there"

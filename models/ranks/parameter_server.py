@@ -170,7 +170,7 @@ class Shard:
             ]
             self._stop(
                 f"the executor on {' and on '.join(slow) or 'another node'} was waited for longer than "
-                f"{self._stall_seconds:g} s (yarnstick.spark.stall_seconds)"
+                f"{self._stall_seconds:g} s (yarnstick.spark.stall_seconds): look at that node, or raise the setting"
             )
         if self._end is not None and not ready():
             raise Refused(self._end)

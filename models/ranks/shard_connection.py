@@ -8,7 +8,6 @@ from __future__ import annotations
 import socket
 import struct
 import threading
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass
@@ -120,7 +119,6 @@ class Shards:
         stall_seconds: float,
     ) -> None:
         self.copy = weights
-        self.seconds = 0.0  # spent with the shards since it was last set to 0
         self._addresses = addresses
         self._pieces = pieces
         self._node = node
@@ -142,11 +140,8 @@ class Shards:
 
     def step(self, step: int, gradient: Tensor, *, rows: int, of: int) -> list[Taken]:
         """Send a gradient, summed over `rows` of the `of` rows of its batch; `copy` is then what to go on with."""
-        began = time.perf_counter()
         self._ask(STEP, step, rows=rows, of=of, gradient=gradient)
-        taken = self._answers(STEP, self.copy)
-        self.seconds += time.perf_counter() - began
-        return taken
+        return self._answers(STEP, self.copy)
 
     def look(self, epoch: int, weights: Tensor) -> None:
         """The weights as they were when the last rank had ended an epoch."""

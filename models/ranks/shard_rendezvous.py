@@ -20,7 +20,9 @@ def meet(meeting: Meeting, errand: Errand, learner: Learner, ends: ExitStack) ->
     spec, place = errand.spec, meeting.place
     parts = pieces(len(learner.weights), spec.resources.shards or 1)
     if any(start == stop for start, stop in parts):
-        raise TrialError(f"shards={len(parts)} are more than the {len(learner.weights)} weights of the network")
+        raise TrialError(
+            f"shards={len(parts)} are more than the {len(learner.weights)} weights of the network; lower shards"
+        )
     every = meeting.met()
     shards = [
         Shard(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ import msgspec
 from models.dataset import Dataset
 from models.ranks.meeting import MEETING_SECONDS, Meeting, PeerError, Place, StallError, StandstillError, skipped
 from models.ranks.telling import Address, Teller
+from models.ranks.trainer import CLAIM
 from models.spec import TrialSpec
 from store.errors import TrialError, YarnstickError
 from store.opening import Reach
@@ -97,6 +98,7 @@ def work(train: Train, errand: bytes, rows: Iterable[Any]) -> Iterator[Any]:
 
     context = BarrierTaskContext.get()
     place = Place.of(context)
+    place = replace(place, trains=CLAIM.is_mine(context.stageId(), otherwise=place.trains))
     asked = Errand.decode(errand)
     if not place.trains:
         skipped(context, place, seconds=asked.meeting_seconds)
@@ -123,6 +125,7 @@ def work(train: Train, errand: bytes, rows: Iterable[Any]) -> Iterator[Any]:
             is_held=isinstance(error, StandstillError | StallError),
         )
         teller.tell(msgspec.json.encode(failed))
+        CLAIM.give_up()
         raise
     finally:
         meeting.close()

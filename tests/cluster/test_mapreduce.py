@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
-import psutil
 import pytest
 
 from cluster.lifecycle import Cluster
@@ -36,7 +35,7 @@ from store.manifest import read_manifest
 from store.protocol import Store
 from store.publish import Staging, temporary_name
 from tests.cluster.test_resource_manager import occupied, until
-from tests.pipeline.place import TOP
+from tests.pipeline.place import TOP, kill_whole
 from yarn.resource_manager import ResourceManager
 from yarn.submission import LIVING
 
@@ -272,13 +271,7 @@ def test_what_outlives_all_of_them_is_ended_before_the_next_job(
     waiting: Waiting, settings: Settings, manager: ResourceManager
 ) -> None:
     """Spark is not on YARN here, whose first session would end it too."""
-    parent = waiting.parent
-    whole = [psutil.Process(parent.pid), *psutil.Process(parent.pid).children(recursive=True)]
-    for each in whole:
-        each.suspend()  # so that none sees another one's end
-    for each in whole:
-        each.kill()
-    parent.wait(ENDED_SECONDS)
+    kill_whole(waiting.parent)
     assert set(living(manager)) > {waiting.other}
     end_what_is_left(settings)
     wait_until_none_lives(manager, but=waiting.other)

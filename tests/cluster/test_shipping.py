@@ -156,7 +156,7 @@ from pipeline.opening import open_store
 overrides, store, conf = json.loads(sys.argv[1])
 settings = read_settings("quick", overrides=overrides, store=store)
 surroundings = Surroundings(
-    work=Path("work").absolute(), data_url=store, spark_conf=conf, archives=Path("work/eventlogs").absolute(),
+    work=Path("work").absolute(), spark_conf=conf, archives=Path("work/eventlogs").absolute(),
     yarn=prepared(settings, open_store(settings), folder="runs/R"),
 )
 Path("work").mkdir()

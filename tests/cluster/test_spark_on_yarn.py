@@ -21,7 +21,7 @@ from store.local import LocalStore
 from store.protocol import Store
 from tests.cluster.test_cluster import fetched
 from tests.cluster.test_resource_manager import occupied
-from tests.pipeline.place import LUIGI, Place, assert_one_error, eventually, finish
+from tests.pipeline.place import LUIGI, Place, assert_one_error, eventually, finish, kill_whole
 from yarn.resource_manager import ResourceManager
 from yarn.submission import LIVING
 
@@ -212,21 +212,13 @@ def test_what_was_killed_with_all_its_processes_is_ended_by_the_next_run(
     with occupied(manager, "narrow") as other:
         process = place.start("run", "--profile", "tiny", "--run-id", "R", *narrow)
         eventually(lambda: set(living(manager)) - {other})
-        _kill_at_once(process)
+        kill_whole(process)
+        finish(process)
         assert set(living(manager)) > {other}
         done = place.run("run", "--profile", "tiny", "--run-id", "S")
         assert done.returncode == 0, done.stderr
         assert "was left by a run that was killed, and is ended now" in done.stdout + done.stderr
         eventually(lambda: living(manager) == [other])
-
-
-def _kill_at_once(process: subprocess.Popen[str]) -> None:
-    whole = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-    for each in whole:
-        each.suspend()  # so that none sees another one's end
-    for each in whole:
-        each.kill()
-    finish(process)
 
 
 @pytest.mark.parametrize("mode", ["client", "cluster"])

@@ -68,7 +68,6 @@ def surroundings(folder: Path, **changes: Any) -> Surroundings:
     folder.mkdir(parents=True, exist_ok=True)
     given = Surroundings(
         work=folder,
-        data_url="file:///made",
         # No seconds are looked at: JVMs that live for a minute are not worth a second compiler's work.
         spark_conf={DRIVER_OPTIONS: QUICK, EXECUTOR_OPTIONS: QUICK},
         archives=folder / "eventlogs",

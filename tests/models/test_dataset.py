@@ -87,7 +87,7 @@ def test_parts_need_not_be_here_whose_rows_are_not_asked_for(
         rows, known = there.read_span(fraction, *span)
         assert (rows == expected[slice(*span)]).all()
         assert (known == labels[slice(*span)]).all()
-        streamed = list(there.stream(fraction, there.span(fraction, *span)))
+        streamed = list(there.stream(fraction, there.span(fraction, *span), there.groups()))
         assert (np.concatenate([some for some, _ in streamed]) == rows).all()
 
 

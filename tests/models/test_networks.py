@@ -56,6 +56,33 @@ def test_accuracy_is_what_torch_counts(name: str) -> None:
     assert accuracy(layers, values, labels, activations=activations) == (best == labels).mean()
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_without_a_gradient_the_products_given_are_taken(name: str) -> None:
+    """They are faster where oneDNN's are, and know of no gradient: one would be without the matrices' part."""
+    import torch
+
+    from models.products import Own
+
+    network = Network.parse(name)
+    products = Own()
+    asked: list[int] = []
+
+    def counted(inputs: torch.Tensor, matrix: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        asked.append(len(inputs))
+        return Own.affine(products, inputs, matrix, bias)
+
+    products.affine = counted  # type: ignore[method-assign,assignment]
+    parameters = to_torch(initial_weights(network, 3), device=torch.device("cpu"), dtype=torch.float64)
+    values = torch.rand(7, network.inputs, dtype=torch.float64)
+    learnt = logits(parameters, values, network.layer_activations, unlearnt=products)
+    assert learnt.requires_grad
+    assert not asked
+    with torch.no_grad():
+        judged = logits(parameters, values, network.layer_activations, unlearnt=products)
+    assert asked == [7] * (len(network.sizes) - 1)
+    assert torch.allclose(learnt, judged)
+
+
 def test_a_large_negative_sum_is_no_warning() -> None:
     network = Network(sizes=(1, 1, 2))
     layers = [(np.full((1, 1), -1e3), np.zeros(1)), (np.ones((2, 1)), np.array([0.0, 1.0]))]

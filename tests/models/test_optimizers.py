@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 import torch
 
-from models.optimizers import MOMENTUM, optimizer
+from models.optimizers import MOMENTUM, l_bfgs, optimizer
 from models.spec import Hyperparameters
 
 RATE = 0.1
@@ -76,3 +77,22 @@ assert "torch" not in sys.modules, "the driver of torch-spark has no use for it"
 def test_a_process_loads_no_more_than_it_needs(does: str) -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM.format(does)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_l_bfgs_goes_on_where_its_first_step_is_too_long() -> None:
+    """Rosenbrock's valley bends: only who looks for the length of a step arrives at (1, 1)."""
+    at = torch.tensor([-1.2, 1.0], dtype=torch.float64, requires_grad=True)
+    steps = l_bfgs([at])
+    losses: list[float] = []
+
+    def closure() -> torch.Tensor:
+        at.grad = None
+        loss = (1 - at[0]) ** 2 + 100 * (at[1] - at[0] ** 2) ** 2
+        loss.backward()
+        return loss.detach()
+
+    for _ in range(60):
+        losses.append(steps.step(closure).item())
+    assert all(later < before or later < 1e-12 for before, later in pairwise(losses))
+    assert losses[-1] < 1e-12
+    assert torch.allclose(at, torch.ones(2, dtype=torch.float64), atol=1e-5)

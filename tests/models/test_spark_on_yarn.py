@@ -123,7 +123,7 @@ def test_a_trial_waits_for_the_watch_only_where_spark_has_stopped(
         raise ZeroDivisionError
 
     application = SparkApplication.__new__(SparkApplication)
-    application.master = mode
+    application.master, application.resources = mode, spec("mllib").resources
     context = SimpleNamespace(
         _jsc=SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=lambda: has_stopped)), setJobGroup=lambda *_: None
     )

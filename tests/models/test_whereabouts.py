@@ -32,9 +32,7 @@ def around(folder: Path, *, yarn: bool = False, is_driver: bool = False, url: st
         reach=Reach(url=folder.as_uri(), security="insecure", user="ada"), folder="runs/R", jars="", queue="default",
         resource_managers=(), accepted_seconds=1, python="python", shipped=Shipped(), is_driver=is_driver,
     )  # fmt: skip
-    return Surroundings(
-        work=folder, data_url="", spark_conf={}, archives=folder, yarn=asked if yarn else None, spark_url=url
-    )
+    return Surroundings(work=folder, spark_conf={}, archives=folder, yarn=asked if yarn else None, spark_url=url)
 
 
 def manager(yarn: WrongYarn) -> ResourceManager:

@@ -154,13 +154,19 @@ def test_rows_that_do_not_divide_lose_none(tmp_path: Path, trainer: MLlib) -> No
 
 
 @pytest.mark.spark
-def test_a_heap_that_is_too_small_is_one_sentence_with_an_amount_to_try(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "failures",
+    [
+        pytest.param("1", id="at once"),  # Spark would try four executors
+        pytest.param("1000", id="at last"),  # as where some of its tasks are done before the next executor is gone
+    ],
+)
+def test_a_heap_that_is_too_small_is_one_sentence_with_an_amount_to_try(tmp_path: Path, failures: str) -> None:
     """FAULTS 26. The least heap that Spark takes, and rows that do not fit into it."""
     data = packed(tmp_path / "data", train_rows=60_000, test_rows=10, columns=784, row_group_rows=8_000)
     resources = Resources(executors=1, cores=2, memory_mib=450, partitions=2, deploy_mode="client")
     trial = spec("mllib", resources=resources, network=Network(sizes=(784, 64, 3)), epochs=2)
-    once = {"spark.task.maxFailures": "1"}  # Spark would try four executors
-    made = MLlib(surroundings(tmp_path / "session", spark_conf=once))
+    made = MLlib(surroundings(tmp_path / "session", spark_conf={"spark.task.maxFailures": failures}))
     with pytest.raises(TrialError, match=r"executor \d ran out of memory: memory_mib = 450 .* try memory_mib = 768"):
         list(made.train(trial, data))
     assert SparkApplication._shared is None

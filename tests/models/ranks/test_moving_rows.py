@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 import statistics
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
+from bench.slowed import slowed
 from models.ranks.worker import Told
 from models.spark_application import SparkApplication
 from models.spec import Network
@@ -27,27 +23,6 @@ NETWORK = Network(sizes=(200, 64, 3))  # an epoch takes some turns of the slow o
 EPOCHS = 24
 
 
-@contextmanager
-def slowed(process: psutil.Process) -> Iterator[None]:
-    """It stands still two thirds of the time."""
-    ended = threading.Event()
-
-    def turns() -> None:
-        while not ended.is_set():
-            process.send_signal(signal.SIGSTOP)
-            ended.wait(0.01)
-            process.send_signal(signal.SIGCONT)
-            ended.wait(0.005)
-
-    thread = threading.Thread(target=turns)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-
-
 def test_rows_move_away_from_an_executor_that_is_slow(tmp_path: Path) -> None:
     data = packed(tmp_path / "packed", train_rows=ROWS, row_group_rows=4_000, columns=NETWORK.inputs)
     trial = spec("torch-spark", epochs=EPOCHS, precision="float64", network=NETWORK)
@@ -59,7 +34,8 @@ def test_rows_move_away_from_an_executor_that_is_slow(tmp_path: Path) -> None:
             given, _ = errand(data, listener)
             stage = run(staged(application), (replace(given, spec=trial), listener))
             told += [next(stage), next(stage)]  # both are ready
-            with slowed(ranks()[0]):
+            slow = ranks()[:1]
+            with slowed(lambda: slow, stopped=0.01, running=0.005):
                 told += stage
     finally:
         SparkApplication.end_shared()
