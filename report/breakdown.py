@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from models.probes import MachineProbes
 from models.record import LEDGER
-from report.verdict import PRECISIONS, Comparison, Row
+from models.spec import PRECISIONS
+from report.verdict import Comparison, Row
 
 # In the order in which a bar is stacked. The first three are arithmetic.
 FLOOR, PRECISION, SLOWER, REST = "floor", "precision", "slower", "rest"

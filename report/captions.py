@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from report.verdict import KINDS, Comparison
-from report.words import counted, distinct_seconds, listed, percent, period, seconds, signed_percent, times, title
+from report import places
+from report.verdict import Comparison
+from report.words import counted, distinct_seconds, listed, percent, period, seconds, signed_percent, times
 
 MOST_CURVES = 3
 
@@ -29,23 +30,16 @@ def of_seconds(comparison: Comparison, shown: int) -> str:
 
 
 def of_cores(comparison: Comparison) -> str:
-    """For each platform, what more cores brought."""
+    """For each platform in each place, what more cores brought."""
     said = []
-    for standing in comparison.standings:
-        mine = [
-            row
-            for row in comparison.ran
-            if row["platform"] == standing.platform
-            and all(row[name] == standing.best[name] for name in KINDS)
-            and row["total_cores"] is not None
-        ]
+    for mine in places.sized(comparison):
         sizes = sorted({row["total_cores"] for row in mine})
         if len(sizes) < 2:
             continue
         few = min((row for row in mine if row["total_cores"] == sizes[0]), key=lambda row: row["rank_by"])
         many = min((row for row in mine if row["total_cores"] == sizes[-1]), key=lambda row: row["rank_by"])
         said.append(
-            f"{title(standing.platform)} is {times(few['rank_by'] / many['rank_by'])} as fast with "
+            f"{places.titled(few, comparison.ran)} is {times(few['rank_by'] / many['rank_by'])} as fast with "
             f"{counted(sizes[-1], 'core')} as with {sizes[0]}"
         )
     return f"{'; '.join(said)}." if said else "No platform ran with more than one number of cores."

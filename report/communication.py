@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from report.verdict import Comparison, Row
+from report import places
+from report.verdict import Row
 from report.words import listed, percent, resources, seconds, times, title
 
 
@@ -18,7 +19,7 @@ class Point:
     """A configuration, and what it would take if its arithmetic scaled perfectly and the rest were its exchange."""
 
     row: Row
-    compute: float  # of the smallest configuration of its platform, shared among as many cores as this one has
+    compute: float  # of the smallest configuration of its platform there, shared among as many cores as this one has
     exchange: float  # measured on its own executors; 0 where one executor has nobody to exchange with
 
     @property
@@ -52,7 +53,7 @@ def share(row: Row) -> float | None:
 
 
 def points(rows: Iterable[Row]) -> list[Point]:
-    """Of one platform, the smallest first; nothing where no ledger tells what there is to share, or no probe."""
+    """Of a platform in one place, the smallest first; none where no ledger tells what to share, or no probe."""
     known = [row for row in rows if row["compute"] is not None and row["total_cores"] and row["executors"] is not None]
     if all(row["exchange_seconds"] is None for row in known):
         return []
@@ -90,18 +91,21 @@ def limit(found: Sequence[Row]) -> str:
     return f"With {resources(told[0][0])}, by a probe of these, communication is {listed(said)}: {verdict}."
 
 
-def of_scaling(comparison: Comparison, lines: Sequence[Sequence[Point]]) -> str:
-    """Below the figure: of each platform the largest configuration beside what was to be expected of it."""
+def of_scaling(lines: Sequence[Sequence[Point]], *, among: Sequence[Row]) -> str:
+    """Below the figure: of each platform in each place the largest configuration beside what was to be expected."""
     said = []
-    for platform in dict.fromkeys(line[0].row["platform"] for line in lines):
-        mine = [point for line in lines for point in line if point.row["platform"] == platform]
+    for key in dict.fromkeys(places.key(line[0].row) for line in lines):
+        mine = [point for line in lines for point in line if places.key(point.row) == key]
         last = max(mine, key=lambda point: (point.row["total_cores"], point.row["executors"]))
         row = last.row
+        told = ", ".join(places.said(places.place(row, among)))
+        where = f" ({told})" if told else ""
         limiting = "the limit" if last.is_limit else "not the limit"
         said.append(
-            f"with {resources(row)} {percent(last.exchange / row['rank_by'], 2)} of {title(platform)}'s epoch is "
-            f"communication ({seconds(last.exchange)}), which is {limiting}: it takes {seconds(row['rank_by'])}, "
-            f"{times(row['rank_by'] / last.predicted)} of shared arithmetic and exchange ({seconds(last.predicted)})"
+            f"with {resources(row)}{where} {percent(last.exchange / row['rank_by'], 2)} of {title(row['platform'])}'s "
+            f"epoch is communication ({seconds(last.exchange)}), which is {limiting}: it takes "
+            f"{seconds(row['rank_by'])}, {times(row['rank_by'] / last.predicted)} of shared arithmetic and exchange "
+            f"({seconds(last.predicted)})"
         )
     text = "; ".join(said)
     return f"{text[:1].upper()}{text[1:]}."

@@ -9,6 +9,7 @@ import polars as pl
 
 from models.record import IDENTITY
 from report import tables
+from report.cost import named_baseline
 from report.facts import NO_TERMS, WORK, BaselineSpec, Terms
 from report.price import DRIVER_CORES, with_price
 from report.statistics import Sample, interval, outliers
@@ -102,7 +103,7 @@ def configurations(attempts: pl.DataFrame, *, baseline: BaselineSpec, terms: Ter
     frame = with_price(with_baselines(frame, baseline), terms.prices)
     rows = frame.select(
         "by_pass", "rank_by", "attempted", "trials", "noisy", "outliers", "warmup_kept", "not_ranked",
-        "target", "judged", "reached", "best_accuracy",
+        "target", "judged", "reached", "timed_to_target", "best_accuracy",
     ).to_dicts()  # fmt: skip
     frame = frame.with_columns(status=pl.Series([_status(row) for row in rows], dtype=pl.String))
     # Updates are whole numbers, unless a trial stopped within an epoch.
@@ -169,25 +170,26 @@ def _with_class(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_baselines(frame: pl.DataFrame, baseline: BaselineSpec) -> pl.DataFrame:
-    """Mean seconds over the baseline's of the same class: of the named threads, and of the most threads it ran with."""
+    """Mean seconds over the baseline's of the same class: of the named threads, and of the most it ran with there."""
     mine = (
         (pl.col("platform") == baseline.platform)
         & (pl.col("precision") == baseline.precision)
-        & pl.col("mean_seconds").is_not_null()
+        & pl.col("rank_by").is_not_null()
     )
-    named = mine & (pl.col("threads") == baseline.threads)
+    frame = frame.with_columns(is_baseline=_fastest(mine & (pl.col("threads") == baseline.threads)))
+    there = pl.col("machine").filter("is_baseline").first().over("class")
+    mine &= (pl.col("machine") == there).fill_null(True)
     most = mine & (pl.col("threads") == pl.col("threads").filter(mine).max().over("class"))
-    # Several may match, by gradient or step: the fastest of them is the hardest to beat.
-    frame = frame.with_columns(
-        is_baseline=(named & (pl.col("rank_by") == pl.col("rank_by").filter(named).min().over("class"))).fill_null(
-            False
-        ),
-        is_machine=(most & (pl.col("rank_by") == pl.col("rank_by").filter(most).min().over("class"))).fill_null(False),
-    )
+    frame = frame.with_columns(is_machine=_fastest(most))
     return frame.with_columns(
         (pl.col("mean_seconds") / pl.col("mean_seconds").filter(pl.col(which)).min().over("class")).alias(relative)
         for relative, which in (("relative_to_one_thread", "is_baseline"), ("relative_to_one_machine", "is_machine"))
     )
+
+
+def _fastest(which: pl.Expr) -> pl.Expr:
+    """Several may match, by gradient or step: the fastest of them is the hardest to beat."""
+    return (which & (pl.col("rank_by") == pl.col("rank_by").filter(which).min().over("class"))).fill_null(False)
 
 
 def _total_cores() -> pl.Expr:
@@ -241,16 +243,6 @@ def files(records: pl.DataFrame, frame: pl.DataFrame) -> dict[str, bytes]:
 
 def _markdown(frame: pl.DataFrame) -> str:
     """The comparison as people read it: a table for each class of equal work, fastest first."""
-    heads = (
-        "configuration",
-        "seconds",
-        "95 % interval",
-        "trials",
-        "x one thread",
-        "x one machine",
-        "test accuracy",
-        "status",
-    )
     parts = ["# Comparison\n\nOnly configurations of one table did equal work. All columns are in comparison.csv.\n"]
     for group in frame.partition_by("class", maintain_order=True):
         found = group.to_dicts()
@@ -260,9 +252,20 @@ def _markdown(frame: pl.DataFrame) -> str:
             f"\n## {tables.plain(work(first))}: {tables.plain(solver(first))}{', ' + share if share else ''}\n\n"
         )
         parts.append(f"Seconds are of {period(first, by_pass=first['by_pass'])}.\n\n")
-        against = [
-            next((row["rank_by"] for row in found if row[which]), None) for which in ("is_baseline", "is_machine")
-        ]
+        baseline, machine = (
+            next((row for row in found if row[which]), None) for which in ("is_baseline", "is_machine")
+        )
+        against = [None if row is None else row["rank_by"] for row in (baseline, machine)]
+        heads = (
+            "configuration",
+            "seconds",
+            "95 % interval",
+            "trials",
+            f"x {named_baseline(baseline) if baseline else 'the baseline'}",
+            "x one machine",
+            "test accuracy",
+            "status",
+        )
         lines = [_line(row, varying(found), against) for row in found]
         parts.append(tables.markdown(heads, lines, numeric=heads[1:7]))
     return "".join(parts)

@@ -10,12 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from models.spec import UNKNOWN
+from report import places
 from report.facts import BaselineSpec
-from report.imported import all_imported, is_imported
+from report.imported import NO_MACHINE, all_imported, is_imported
 from report.statistics import Call, Sample, call, holm, welch_less
 from report.trainings import unequal, without_start_up
 from report.verdict import KINDS, PLAIN, Comparison, Row, Standing
-from report.words import distinct_seconds, factor, resources, seconds, title
+from report.words import counted, distinct_seconds, factor, resources, seconds
 
 Against = Literal["one thread", "one machine", "one GPU"]
 WON = ("beats", "plain faster")
@@ -60,7 +62,8 @@ class Cost:
 class Question:
     """COST against one baseline; either it is there, or the reason why not."""
 
-    against: Against
+    against: Against  # in the files
+    named: str  # as people read it
     with_startup: bool
     baseline: Measured | None
     no_baseline: str | None
@@ -71,19 +74,33 @@ class Question:
 def questions(comparison: Comparison, *, spec: BaselineSpec) -> list[Question]:
     """Against each baseline without start-up and with it."""
     found = []
-    for against, row, reason in _baselines(comparison, spec):
+    for against, named, row, reason in _baselines(comparison, spec):
         for with_startup in (False, True):
-            found.append(_question(comparison, against, row, reason, with_startup=with_startup))
+            found.append(_question(comparison, against, named, row, reason, with_startup=with_startup))
     return found
 
 
+def named_baseline(row: Row) -> str:
+    """What a baseline is: `one thread`, `2 threads`, `64 cores of bigbox`."""
+    if not is_imported(row):
+        return threads_of(row["threads"])
+    machine = "an unknown machine" if row["machine"] == UNKNOWN else row["machine"]
+    return " of ".join(text for text in (resources(row), machine) if text)
+
+
+def threads_of(number: int) -> str:
+    return "one thread" if number == 1 else counted(number, "thread")
+
+
 def _question(
-    comparison: Comparison, against: Against, row: Row | None, reason: str | None, *, with_startup: bool
+    comparison: Comparison, against: Against, named: str, row: Row | None, reason: str | None, *, with_startup: bool
 ) -> Question:
     if row is not None and with_startup:
         reason = not_whole(comparison, row, beside=row)
     if row is None or reason is not None:
-        return Question(against=against, with_startup=with_startup, baseline=None, no_baseline=reason, costs=())
+        return Question(
+            against=against, named=named, with_startup=with_startup, baseline=None, no_baseline=reason, costs=()
+        )
     baseline = measured(row, comparison, with_startup=with_startup)
     groups: dict[str, list[Measured]] = {}
     left_out: dict[str, str] = {}
@@ -103,6 +120,7 @@ def _question(
         tested = _planned(comparison, baseline, groups.values())
     return Question(
         against=against,
+        named=named,
         with_startup=with_startup,
         baseline=baseline,
         no_baseline=None,
@@ -187,17 +205,19 @@ def _cost(
 
 def _reason(shown: Measured, baseline: Measured, against: Against, *, won: bool, undecided: bool) -> str:
     own, other = distinct_seconds([shown.mean, baseline.mean])
+    named = named_baseline(baseline.row) if against == "one thread" else against
+    theirs = f"{named}'s {other}" if named == against else f"the baseline's {other} with {named}"
     if against == "one machine":
-        other += f" with {resources(baseline.row)}"  # which may be a part of it
+        theirs += f" with {resources(baseline.row)}"  # which may be a part of it
     if won:
-        return f"{own} against {against}'s {other}"
+        return f"{own} against {theirs}"
     if undecided:
-        return f"not known: reached at {_span(shown)}, by {against} at {_span(baseline)}"
+        return f"not known: reached at {_span(shown)}, by {named} at {_span(baseline)}"
     at = resources(shown.row)
     ratio = shown.mean / baseline.mean
     # What beats nothing though its mean is smaller is within the noise, or too little faster to matter.
     beside = f"{factor(ratio)}x" if ratio >= 1 else "not surely enough below"
-    return f"unbounded: the best it reached, {own}{f' with {at}' if at else ''}, is {beside} {against}'s {other}"
+    return f"unbounded: the best it reached, {own}{f' with {at}' if at else ''}, is {beside} {theirs}"
 
 
 def _span(each: Measured) -> str:
@@ -238,20 +258,24 @@ def judged(comparison: Comparison, standing: Standing) -> list[Row]:
     ]
 
 
-def _baselines(comparison: Comparison, spec: BaselineSpec) -> list[tuple[Against, Row | None, str | None]]:
-    thread, machine = comparison.baseline, comparison.machine
+def _baselines(comparison: Comparison, spec: BaselineSpec) -> list[tuple[Against, str, Row | None, str | None]]:
+    """Each with what it is called, and why it is not there."""
+    thread, machine, no_thread = comparison.baseline, comparison.machine, comparison.no_baseline
     no_machine = None
     if machine is None or (thread is not None and machine["configuration"] == thread["configuration"]):
-        no_machine = (
-            f"{title(spec.platform)} ran with one number of threads only" if machine else comparison.no_baseline
-        )
+        no_machine = _no_more_threads(machine, comparison) if machine else no_thread or NO_MACHINE
         machine = None
     gpu, no_gpu = _gpu(comparison, spec)
     return [
-        ("one thread", thread, comparison.no_baseline),
-        ("one machine", machine, no_machine),
-        ("one GPU", gpu, no_gpu),
+        ("one thread", threads_of(spec.threads) if thread is None else named_baseline(thread), thread, no_thread),
+        ("one machine", "one machine", machine, no_machine),
+        ("one GPU", "one GPU", gpu, no_gpu),
     ]
+
+
+def _no_more_threads(row: Row, comparison: Comparison) -> str:
+    most = "one number of threads only" if row["threads"] == 1 else f"no more than {threads_of(row['threads'])}"
+    return f"{places.titled(row, comparison.ran)} ran with {most}"
 
 
 def _gpu(comparison: Comparison, spec: BaselineSpec) -> tuple[Row | None, str | None]:

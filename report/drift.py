@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-import numpy as np
 import polars as pl
 
 from report.statistics import LEVEL
@@ -19,7 +18,7 @@ class Drift:
 
     trials: int
     per_trial: float  # the slope
-    whole: float  # from the first trial of the run to the last
+    whole: float  # from the first trial of a run to its last; of several runs, of the longest
     low: float
     high: float  # its 95 % interval
     p: float  # that the slope is zero
@@ -28,14 +27,13 @@ class Drift:
 def drift(attempts: pl.DataFrame) -> Drift | None:
     """A slope common to all configurations, each with a mean of its own; None where there are too few trials.
 
-    What was imported has no place in the order.
+    What was imported has no place in the order; that of merged runs begins anew with each.
     """
     from scipy import stats
 
     mine = (
         attempts.filter(pl.col("seconds").is_not_null() & pl.col("started_at").is_not_null())
-        .with_row_index("position")
-        .with_columns(pl.col("position").cast(pl.Float64))
+        .with_columns(position=pl.int_range(pl.len()).over("run_id").cast(pl.Float64))
         .filter("ranked")
         .filter(pl.len().over("configuration") > 1)
         .with_columns(
@@ -49,7 +47,8 @@ def drift(attempts: pl.DataFrame) -> Drift | None:
     if degrees < 1 or along == 0:
         return None
     slope = float((x * y).sum()) / along
-    length = float(np.ptp(mine["position"].to_numpy()))
+    position = pl.col("position")
+    length = float(mine.group_by("run_id").agg(position.max() - position.min())["position"].to_numpy().max())
     rest = float(((y - slope * x) ** 2).sum())
     error = (rest / degrees / along) ** 0.5
     if error * length <= ROUNDING:

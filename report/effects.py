@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special, stats
 
-from report.statistics import LEVEL, Sample, ratio
+from report.statistics import LEVEL, Sample, ratio, welch_degrees
 
 ROUNDING = 1e-12  # the mean of equal values need not be exactly that value
 
@@ -81,4 +81,4 @@ def _error(left: Sample, right: Sample) -> tuple[float, float | None]:
     a, b = left.deviation**2 / left.n, right.deviation**2 / right.n
     if (a + b) ** 0.5 <= ROUNDING * max(abs(left.mean), abs(right.mean)):
         return 0.0, float("inf")
-    return float((a + b) ** 0.5), float((a + b) ** 2 / (a**2 / (left.n - 1) + b**2 / (right.n - 1)))
+    return float((a + b) ** 0.5), float(welch_degrees(a, left.n, b, right.n))

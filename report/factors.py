@@ -12,6 +12,7 @@ ALIKE = (
     "platform", "executors", "cores", "threads", "memory_mib", "partitions", "workers", "nodes", "learning_rate",
     "initial_weights", "device", "deploy_mode", "balance", "machine", "origin",
 )  # fmt: skip
+BESIDE = ("total_cores", "machine", "origin")
 USUAL_GRADIENT, USUAL_COMPRESSION = "autograd", "none"
 
 
@@ -30,7 +31,7 @@ class Split:
     """How much of a platform's distance is its precision, and how much its runtime, told apart by a third one."""
 
     row: Row  # of the platform
-    coarse: Row  # of the baseline's platform, at the baseline's precision with as many cores
+    coarse: Row  # of the baseline's platform, at the baseline's precision, with as many cores of the same machine
     fine: Row  # the same at the platform's own precision
     precision: Ratio
     runtime: Ratio
@@ -60,7 +61,7 @@ def splits(comparison: Comparison, *, platform: str, precision: str) -> list[Spl
         best = standing.best
         if best["platform"] == platform or best["precision"] in (None, precision):
             continue
-        coarse, fine = _pair(comparison, platform, (precision, best["precision"]), best["total_cores"])
+        coarse, fine = _pair(comparison, platform, (precision, best["precision"]), beside=best)
         if coarse is not None and fine is not None:
             found.append(
                 Split(
@@ -91,14 +92,15 @@ def as_json(factor: Factor) -> dict[str, Any]:
 
 
 def _pair(
-    comparison: Comparison, platform: str, precisions: tuple[str, str], cores: int | None
+    comparison: Comparison, platform: str, precisions: tuple[str, str], *, beside: Row
 ) -> tuple[Row | None, Row | None]:
     """The fastest at one precision, and at another what differs from it in that alone."""
     coarse, fine = (
         {
             row["gradient"]: row
             for row in reversed(comparison.ran)
-            if (row["platform"], row["precision"], row["total_cores"]) == (platform, precision, cores)
+            if (row["platform"], row["precision"]) == (platform, precision)
+            and all(row[name] == beside[name] for name in BESIDE)
         }
         for precision in precisions
     )

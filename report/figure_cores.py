@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from report import captions
+from report import captions, places
 from report.cost import Question
 from report.drawing import (
     FITTED,
@@ -33,9 +33,10 @@ from report.drawing import (
     texts,
     thinned,
 )
-from report.verdict import KINDS, Comparison, Row
-from report.words import period, resources, seconds, seconds_between, title
+from report.verdict import Comparison, Row
+from report.words import counted, period, resources, seconds, seconds_between, title
 
+MOST_LETTERS = 20  # of a line of a label
 # A second and third line of a platform, as of 2 cores an executor, is told from the first by its dashes.
 DASHES = alt.Scale(domain=[0, 1, 2, 3], range=[[1, 0], [6, 3], [2, 3], [8, 3, 2, 3]])
 
@@ -43,7 +44,7 @@ DASHES = alt.Scale(domain=[0, 1, 2, 3], range=[[1, 0], [6, 3], [2, 3], [8, 3, 2,
 def cores_figure(
     comparison: Comparison, *, name: str, palette: Palette, asked: Sequence[Question] = ()
 ) -> Figure | None:
-    """A line for each platform and its cores an executor; None where no number of cores was varied.
+    """A line for each platform, place and cores an executor; None where no number of cores was varied.
 
     The baselines are lines across. A ring is where a platform first beats one: its COST.
     """
@@ -54,7 +55,7 @@ def cores_figure(
         heads=("platform", "resources", "cores in all", "seconds", "95 % interval", "status"),
         rows=tuple(
             (
-                title(row["platform"]),
+                places.titled(row, comparison.ran),
                 resources(row),
                 str(row["total_cores"] or ""),
                 "" if row["rank_by"] is None else seconds(row["rank_by"], 3),
@@ -103,14 +104,14 @@ def _cores_chart(
     totals = sorted({point["cores"] for point in points})
     ideals = _ideals(lines)
     values = [point[key] for point in points for key in ("low", "high")] + [point["seconds"] for point in ideals]
-    level = [(each.against, each.baseline.mean) for each in asked if each.baseline is not None]
+    level = [(each.named, each.baseline.mean) for each in asked if each.baseline is not None]
     values += [value for _, value in level]
     low, high = min(values) / 1.25, max(values) * 1.25
     x, across = cores_axis(totals, width=width)
     y = log_y("seconds", low, high, height=height)
     colour, shape = alt.Color("colour:N", scale=None), alt.Shape("shape:N", scale=None)
     dash = alt.StrokeDash("dash:O", scale=DASHES, legend=None)
-    labels = [(line[-1]["total_cores"], line[-1]["rank_by"], line_name(line, lines)) for line in lines]
+    labels = [(line[-1]["total_cores"], line[-1]["rank_by"], line_name(comparison, line, lines)) for line in lines]
     layers: list[Any] = [
         alt.Chart(data(ideals))
         .mark_line(color=MUTED, strokeWidth=1, strokeDash=[1, 4], strokeCap="round")
@@ -119,7 +120,7 @@ def _cores_chart(
     for text, value in level:
         across_all = alt.Chart(data([{"seconds": value, **telling(f"{text}: {seconds(value, 3)}")}]))
         layers.append(across_all.mark_rule(color=MUTED, strokeDash=[3, 3]).encode(y=y, description=TOLD))
-        labels.append((None, value, text))
+        labels.append((None, value, _cut(text)))
     layers += [
         alt.Chart(data(points))
         .mark_line(strokeWidth=2)
@@ -230,25 +231,28 @@ def _ideals(lines: Sequence[Sequence[Row]]) -> list[dict[str, Any]]:
 
 
 def lines_of(comparison: Comparison) -> list[list[Row]]:
-    """Lines over total cores: one for a platform and its cores an executor, at what the platform is judged by."""
-    lines: dict[tuple[Any, ...], dict[int, Row]] = {}
-    for standing in comparison.standings:
-        for row in comparison.ran:
-            best = standing.best
-            if row["platform"] != standing.platform or row["total_cores"] is None:
-                continue
-            if all(row[name] == best[name] for name in KINDS):
-                per = row["cores"] if row["executors"] is not None else None
-                # The fastest of several at the same size comes first.
-                lines.setdefault((row["platform"], per or 0), {}).setdefault(row["total_cores"], row)
-    order = {standing.platform: number for number, standing in enumerate(comparison.standings)}
-    kept = sorted(lines, key=lambda key: (order[key[0]], key[1]))
-    return [[lines[key][total] for total in sorted(lines[key])] for key in kept]
+    """Lines over total cores: one for a platform in one place and its cores an executor."""
+    lines = []
+    for group in places.sized(comparison):
+        per: dict[int, dict[int, Row]] = {}
+        for row in group:
+            cores = row["cores"] if row["executors"] is not None else None
+            # The fastest of several at the same size comes first.
+            per.setdefault(cores or 0, {}).setdefault(row["total_cores"], row)
+        lines += [[per[cores][total] for total in sorted(per[cores])] for cores in sorted(per)]
+    return lines
 
 
-def line_name(line: Sequence[Row], lines: Sequence[Sequence[Row]]) -> str:
+def line_name(comparison: Comparison, line: Sequence[Row], lines: Sequence[Sequence[Row]]) -> str:
     row = line[0]
-    if sum(other[0]["platform"] == row["platform"] for other in lines) < 2 or row["executors"] is None:
-        return title(row["platform"])
-    cores = row["cores"]
-    return f"{title(row['platform'])},\n{cores} {'core' if cores == 1 else 'cores'} each"
+    several = row["executors"] is not None and sum(places.key(other[0]) == places.key(row) for other in lines) > 1
+    text = title(row["platform"]) + (f",\n{counted(row['cores'], 'core')} each" if several else "")
+    for told in map(_cut, places.said(places.place(row, comparison.ran))):
+        fits = len(text.rpartition("\n")[2]) + len(f", {told}") <= MOST_LETTERS
+        text += f", {told}" if fits else f",\n{told}"
+    return text
+
+
+def _cut(text: str) -> str:
+    """The name of a host or a file may be wider than the figure; the marks tell all of it."""
+    return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 1]}…"

@@ -31,6 +31,7 @@ from report.drawing import (
     ticks,
 )
 from report.target import accuracy_said
+from report.trials import trained_until
 from report.verdict import Comparison
 from report.words import counted, percent, seconds, title
 
@@ -192,10 +193,11 @@ def _curves(comparison: Comparison, epochs: pl.DataFrame) -> list[dict[str, Any]
         mean = (
             epochs.filter((pl.col("configuration") == best["configuration"]) & pl.col("epoch").is_not_null())
             .sort("trial", "epoch")
-            .with_columns(at=pl.col("seconds").cum_sum().over("trial"))
+            .with_columns(at=trained_until())
+            .filter(pl.col("at").is_not_null())
             .group_by("epoch")
             .agg(pl.col("at").mean(), pl.col("loss").mean(), pl.col("test_accuracy").mean(), pl.len().alias("trials"))
-            .filter((pl.col("trials") == pl.col("trials").max()) & pl.col("at").is_not_null())
+            .filter(pl.col("trials") == pl.col("trials").max())
             .sort("epoch")
         )
         if not mean.height:

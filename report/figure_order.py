@@ -50,7 +50,7 @@ def order_figure(attempts: pl.DataFrame, configurations: pl.DataFrame, *, name: 
     found = drift.drift(attempts)
     if ranked.height:
         sentence += f" {drift.sentence(found)}"
-    slope = [] if found is None else _slope(found, ranked["position"].to_list())
+    line = [] if found is None else slope(found, ranked)
     table = Table(
         heads=("order", "configuration", "trial", "attempt", "seconds", "from the mean", "kind"),
         rows=tuple(
@@ -66,7 +66,7 @@ def order_figure(attempts: pl.DataFrame, configurations: pl.DataFrame, *, name: 
             for point in points
         ),
     )
-    return figure(name, sentence, table, lambda width: _order_chart(points, slope, palette, width))
+    return figure(name, sentence, table, lambda width: _order_chart(points, line, palette, width))
 
 
 def _told(point: dict[str, Any]) -> str:
@@ -76,11 +76,17 @@ def _told(point: dict[str, Any]) -> str:
     return f"{point['label']}, trial {point['trial']}{attempt}{kind}: {away}"
 
 
-def _slope(found: drift.Drift, positions: Sequence[int]) -> list[dict[str, Any]]:
-    """The ends of the line of the drift, in percent."""
-    middle = sum(positions) / len(positions)
-    ends = (min(positions), max(positions))
-    return [{"position": at, "deviation": 100 * found.per_trial * (at - middle)} for at in ends]
+def slope(found: drift.Drift, ranked: pl.DataFrame) -> list[dict[str, Any]]:
+    """The ends of the line of the drift in each run, in percent."""
+    position = pl.col("position")
+    runs = ranked.group_by("run_id", maintain_order=True).agg(
+        position.mean().alias("middle"), position.min().alias("first"), position.max().alias("last")
+    )
+    return [
+        {"run": run["run_id"], "position": at, "deviation": 100 * found.per_trial * (at - run["middle"])}
+        for run in runs.to_dicts()
+        for at in (run["first"], run["last"])
+    ]
 
 
 def _thinned(frame: pl.DataFrame) -> pl.DataFrame:
@@ -95,7 +101,7 @@ def _thinned(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _order_chart(
-    points: Sequence[dict[str, Any]], slope: Sequence[dict[str, Any]], palette: Palette, width: int
+    points: Sequence[dict[str, Any]], line: Sequence[dict[str, Any]], palette: Palette, width: int
 ) -> Spec:
     names = list(dict.fromkeys(point["name"] for point in points))
     names.sort(key=lambda name: list(palette).index(name))
@@ -132,8 +138,9 @@ def _order_chart(
     quiet = [point for point in points if point["kind"] == "ranked"]
     loud = [point for point in points if point["kind"] != "ranked"]
     layers: list[Any] = [alt.Chart(data([{"deviation": 0}])).mark_rule(color=MUTED).encode(y=y)]
-    if slope:
-        layers.append(alt.Chart(data(slope)).mark_line(color=INK, strokeDash=[5, 4], strokeWidth=1.5).encode(x=x, y=y))
+    if line:
+        drawn = alt.Chart(data(line)).mark_line(color=INK, strokeDash=[5, 4], strokeWidth=1.5)
+        layers.append(drawn.encode(x=x, y=y, detail=alt.Detail("run:N")))
     if quiet:
         layers.append(
             alt.Chart(data(quiet))

@@ -7,6 +7,7 @@ from typing import Any
 
 import altair as alt
 
+from report import places
 from report.captions import cut
 from report.communication import Point, of_scaling, points
 from report.drawing import (
@@ -27,13 +28,13 @@ from report.drawing import (
 )
 from report.figure_cores import DASHES, cores_axis, end_labels, line_name, lines_of
 from report.verdict import Comparison
-from report.words import percent, period, resources, seconds, title
+from report.words import percent, period, resources, seconds
 
 Line = Sequence[Point]
 
 
 def scaling_figure(comparison: Comparison, *, name: str, palette: Palette) -> Figure | None:
-    """A line for each platform and its cores an executor; None where there is nothing to predict another size by."""
+    """A line for each platform, place and cores an executor; None where there is nothing to predict another size by."""
     lines = _lines(comparison)
     if not lines:
         return None
@@ -41,7 +42,7 @@ def scaling_figure(comparison: Comparison, *, name: str, palette: Palette) -> Fi
         heads=("configuration", "seconds", "compute / n", "exchange, by the probe", "the two", "exchange of an epoch"),
         rows=tuple(
             (
-                f"{title(point.row['platform'])}, {resources(point.row)}",
+                f"{places.titled(point.row, comparison.ran)}, {resources(point.row)}",
                 seconds(point.row["rank_by"], 3),
                 seconds(point.compute, 3),
                 seconds(point.exchange, 3),
@@ -52,22 +53,22 @@ def scaling_figure(comparison: Comparison, *, name: str, palette: Palette) -> Fi
             for point in line
         ),
     )
-    sentence = of_scaling(comparison, lines) + cut(MOST_LINES, len(lines), "lines")
+    sentence = of_scaling(lines, among=comparison.ran) + cut(MOST_LINES, len(lines), "lines")
     return figure(name, sentence, table, lambda width: _chart(comparison, lines[:MOST_LINES], palette, width))
 
 
 def _lines(comparison: Comparison) -> list[Line]:
-    """As the figure of cores has them; only of platforms that ran in more than one size."""
+    """As the figure of cores has them; only of platforms that ran in more than one size there."""
     measured = lines_of(comparison)
-    of_platform: dict[str, dict[int, Point]] = {}
-    for platform in dict.fromkeys(line[0]["platform"] for line in measured):
-        found = points(row for line in measured if line[0]["platform"] == platform for row in line)
+    in_place: dict[tuple[Any, ...], dict[int, Point]] = {}
+    for key in dict.fromkeys(places.key(line[0]) for line in measured):
+        found = points(row for line in measured if places.key(line[0]) == key for row in line)
         if len({point.row["total_cores"] for point in found}) > 1:
-            of_platform[platform] = {point.row["configuration"]: point for point in found}
+            in_place[key] = {point.row["configuration"]: point for point in found}
     lines = [
         [known[row["configuration"]] for row in line if row["configuration"] in known]
         for line in measured
-        if (known := of_platform.get(line[0]["platform"], {}))
+        if (known := in_place.get(places.key(line[0]), {}))
     ]
     return [line for line in lines if line]
 
@@ -83,7 +84,7 @@ def _chart(comparison: Comparison, lines: Sequence[Line], palette: Palette, widt
     colour, shape = alt.Color("colour:N", scale=None), alt.Shape("shape:N", scale=None)
     rows = [[point.row for point in line] for line in lines]
     labels = [
-        (line[-1].row["total_cores"], line[-1].predicted, line_name(own, rows))
+        (line[-1].row["total_cores"], line[-1].predicted, line_name(comparison, own, rows))
         for line, own in zip(lines, rows, strict=True)
     ]
     layers: list[Any] = [
@@ -128,13 +129,13 @@ def _marks(
             told = telling(f"{said} {seconds(point.predicted, 3)}")
             measured.append({**at, **told, "seconds": took, "low": max(low, took / 10), "high": high})
             predicted.append({**at, "seconds": point.predicted, "dash": dash})
-        first = _first(lines, platform)
+        first = _first(lines, line[0])
         if first.row["total_cores"] < line[0].row["total_cores"]:
             # Executors of more cores are expected from the smallest of all, too.
             predicted.append({**same, "cores": first.row["total_cores"], "seconds": first.predicted, "dash": dash})
     return measured, predicted
 
 
-def _first(lines: Sequence[Line], platform: str) -> Point:
-    every = [point for line in lines for point in line if point.row["platform"] == platform]
+def _first(lines: Sequence[Line], beside: Point) -> Point:
+    every = [point for line in lines for point in line if places.key(point.row) == places.key(beside.row)]
     return min(every, key=lambda point: (point.row["total_cores"], point.row["executors"]))

@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from report import captions
+from report import captions, places
 from report.drawing import (
     FITTED,
     GRID,
@@ -93,7 +93,11 @@ def _references(comparison: Comparison) -> list[tuple[str, Row]]:
     lines = [("baseline", comparison.baseline), ("most threads", comparison.machine)]
     if comparison.machine is comparison.baseline:
         lines.pop()
-    return [(word, row) for word, row in lines if row is not None]
+    return [
+        (f"{word}: {label(row, varying=tuple(places.place(row, comparison.ran)))}", row)
+        for word, row in lines
+        if row is not None
+    ]
 
 
 def _marks(
@@ -126,8 +130,8 @@ def _mean(comparison: Comparison, row: Row) -> str:
 def _drawn_references(lines: Sequence[tuple[str, Row]], *, x: Any, y: Any, height: float, middle: float) -> list[Any]:
     rules: list[Any] = []
     labels: list[Any] = []
-    for number, (word, row) in enumerate(lines):
-        at = {"seconds": row["rank_by"], "text": f"{word}: {label(row)}"}
+    for number, (text, row) in enumerate(lines):
+        at = {"seconds": row["rank_by"], "text": text}
         told = telling(f"{at['text']}, {seconds(row['rank_by'], 3)}")
         top = 12 + 17 * number
         line = [{**at, **told, "y": top + 5, "end": height}]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import groupby
 from typing import Any, Literal
 
 import numpy as np
@@ -119,6 +120,7 @@ class History:
 
 
 Key = tuple[Any, ...]
+KEY = (*OF_CONFIGURATION, "whole_epochs", "cpu")
 ORDER: tuple[Standing, ...] = ("slower", "faster", "the same", "too few", "alone", "no time", "absent")
 
 
@@ -185,28 +187,18 @@ def _grouped(runs: Sequence[RunEntry]) -> dict[Key, list[tuple[RunEntry, Measure
     for entry in runs:
         for measured in entry.measured:
             identity = measured.identity | {"machine_memory_gb": _memory(measured.identity.get("machine_memory_gb"))}
-            key = (*(identity.get(name) for name in OF_CONFIGURATION), measured.cpu)
+            key = (*(identity.get(name) for name in OF_CONFIGURATION), measured.whole_epochs, measured.cpu)
             found.setdefault(key, []).append((entry, measured))
     return found
 
 
 def _bare(key: Key, places: Sequence[tuple[RunEntry, Measured]], name: str) -> Series:
-    *values, cpu = key
-    row = dict(zip(OF_CONFIGURATION, values, strict=True))
+    row = dict(zip(KEY, key, strict=True))
+    cpu = row.pop("cpu")
     timed = [measured for _, measured in places if measured.seconds]
     passes = {measured.passes for measured in timed}
     by_pass = (len(passes) > 1 or any(each.by_pass for each in timed)) and all(each.seconds_per_pass for each in timed)
-    points = tuple(
-        Point(
-            run_id=entry.run_id,
-            begun_at=entry.begun_at,
-            values=measured.seconds_per_pass if by_pass else measured.seconds,
-            noisy=measured.noisy,
-            status=measured.status,
-            measured=measured,
-        )
-        for entry, measured in places
-    )
+    points = tuple(_point([*here], by_pass=by_pass) for _, here in groupby(places, key=lambda place: place[0].run_id))
     return Series(
         name=name,
         unit=period(row, by_pass=by_pass),
@@ -219,9 +211,23 @@ def _bare(key: Key, places: Sequence[tuple[RunEntry, Measured]], name: str) -> S
     )
 
 
+def _point(here: Sequence[tuple[RunEntry, Measured]], *, by_pass: bool) -> Point:
+    """A run is never held against itself: what it has of several runs that were merged are trials of one."""
+    entry, last = here[-1]
+    every = [measured for _, measured in here]
+    return Point(
+        run_id=entry.run_id,
+        begun_at=entry.begun_at,
+        values=tuple(value for each in every for value in (each.seconds_per_pass if by_pass else each.seconds)),
+        noisy=sum(each.noisy for each in every),
+        status="; ".join(dict.fromkeys(each.status for each in every)),
+        measured=last,
+    )
+
+
 def _names(keys: Sequence[Key] | dict[Key, Any]) -> list[str]:
     """What is said of each: its resources, and what it needs to be told from the others."""
-    rows = [dict(zip((*OF_CONFIGURATION, "cpu"), key, strict=True)) | {"run_id": None} for key in keys]
+    rows = [dict(zip(KEY, key, strict=True)) | {"run_id": None} for key in keys]
     differing = varying(rows)
     many = {
         name: len({tuple(row[part] for part in parts) for row in rows}) > 1
@@ -229,7 +235,7 @@ def _names(keys: Sequence[Key] | dict[Key, Any]) -> list[str]:
             "solver": ("solver", "batch_size"),
             "rows": ("rows",),
             "subject": ("dataset", "network"),
-            "unit": ("unit",),
+            "period": ("unit", "whole_epochs"),
         }.items()
     }
     processors: dict[str, set[str | None]] = {}
@@ -241,7 +247,7 @@ def _names(keys: Sequence[Key] | dict[Key, Any]) -> list[str]:
         parts += [solver(row)] if many["solver"] else []
         parts += [f"{row['rows']:,} rows"] if many["rows"] and row["rows"] is not None else []
         parts += [f"{row['dataset']} {row['network']}"] if many["subject"] else []
-        parts += [f"by the {row['unit']}"] if many["unit"] else []
+        parts += [period(row)] if many["period"] else []
         parts += [str(row["cpu"] or "processor not known")] if len(processors[row["machine"]]) > 1 else []
         found.append(", ".join(parts))
     return found

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from models.record import IDENTITY
 from report.facts import BaselineSpec, RunFacts
+from report.versions import versions_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,6 +21,7 @@ class Measured:
     """A configuration in one run."""
 
     identity: dict[str, str | int | float]  # what is null is left out
+    whole_epochs: int | None  # of a whole training; an entry that does not tell is of another version
     cpu: str | None
     seconds: tuple[float, ...]  # of each ranked trial
     seconds_per_pass: tuple[float, ...]  # as many, or none where passes are not known
@@ -68,7 +69,6 @@ def entry_of(
     frame = pl.DataFrame(records)
     attempts, configurations = compared(frame, baseline=baseline)
     known = frame.filter(pl.col("cpu").is_not_null()).group_by("machine").agg(pl.col("cpu").first())
-    texts = sorted(frame["versions"].drop_nulls().unique().to_list())
     cpu_of = {run.machine: run.cpu} | dict(known.select("machine", "cpu").iter_rows())
     return RunEntry(
         run_id=run.run_id,
@@ -81,7 +81,7 @@ def entry_of(
         cores=run.cores,
         memory_gb=run.memory_gb,
         commit=run.commit,
-        versions={name: version for text in texts for name, version in json.loads(text).items()},
+        versions=versions_of(frame),
         settings=dict(run.settings),
         measured=tuple(_measured(row, cpu_of.get(row["machine"])) for row in configurations.to_dicts()),
     )
@@ -91,6 +91,7 @@ def _measured(row: dict[str, Any], cpu: str | None) -> Measured:
     per_pass = tuple(row["trial_seconds_per_pass"])
     return Measured(
         identity={name: row[name] for name in OF_CONFIGURATION if row[name] is not None},
+        whole_epochs=row["whole_epochs"],
         cpu=cpu,
         seconds=tuple(row["trial_seconds"]),
         seconds_per_pass=() if None in per_pass else per_pass,

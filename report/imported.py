@@ -7,6 +7,7 @@ from typing import Any
 
 Row = Mapping[str, Any]  # of comparison.configurations
 NO_BASELINE = "no baseline: no other platform was imported with one executor or none"
+NO_MACHINE = "imported timings tell no number of threads, so none is of the most that a machine ran with"
 
 
 def is_imported(row: Row) -> bool:

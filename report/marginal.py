@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from report import places
 from report.cost import judged
 from report.statistics import Call, Sample, call, holm, welch_less
 from report.trainings import unequal
@@ -44,9 +45,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """Sizes of a platform with as many cores an executor."""
+    """Sizes of a platform in one place, with as many cores an executor."""
 
     platform: str
+    place: Mapping[str, Any]  # what tells it from the others'
     steps: tuple[Step, ...]
 
     @property
@@ -62,22 +64,22 @@ class Line:
 
 def lines(comparison: Comparison) -> list[Line]:
     """Of each platform that ran with several sizes; the steps of all are planned comparisons of their own family."""
-    pairs: list[tuple[tuple[str, int | None], Row, Row]] = []
+    pairs: list[tuple[tuple[Any, ...], Row, Row]] = []
     for standing in comparison.standings:
-        by_size: dict[int | None, dict[int, Row]] = {}
+        by_size: dict[tuple[Any, ...], dict[int, Row]] = {}
         for row in judged(comparison, standing):  # the fastest of a size comes first
             size = row["executors"] if row["executors"] is not None else row["threads"]
             if size is not None:
-                by_size.setdefault(row["cores"], {}).setdefault(size, row)
-        for cores, sizes in sorted(by_size.items(), key=lambda item: item[0] or 0):
+                by_size.setdefault((row["cores"], *places.key(row)), {}).setdefault(size, row)
+        for key, sizes in sorted(by_size.items(), key=lambda item: item[0][0] or 0):
             order = [sizes[size] for size in sorted(sizes)]
-            pairs += [((standing.platform, cores), *pair) for pair in pairwise(order)]
+            pairs += [(key, *pair) for pair in pairwise(order)]
     if not pairs:
         return []
     left = [Sample.of(comparison.values(more)) for _, _, more in pairs]
     right = [Sample.of(comparison.values(fewer)) for _, fewer, _ in pairs]
     corrected = holm(welch_less(left, right)[2])
-    found: dict[tuple[str, int | None], list[Step]] = {}
+    found: dict[tuple[Any, ...], list[Step]] = {}
     for (key, fewer, more), one, other, p in zip(pairs, left, right, corrected, strict=True):
         unit, column = ("executor", "executors") if more["executors"] is not None else ("thread", "threads")
         found.setdefault(key, []).append(
@@ -90,7 +92,12 @@ def lines(comparison: Comparison) -> list[Line]:
                 call=call(one, other, float(p)),
             )
         )
-    return [Line(platform=platform, steps=tuple(steps)) for (platform, _), steps in found.items()]
+    return [_line(steps, comparison) for steps in found.values()]
+
+
+def _line(steps: Sequence[Step], comparison: Comparison) -> Line:
+    row = steps[0].fewer
+    return Line(platform=row["platform"], place=places.place(row, comparison.ran), steps=tuple(steps))
 
 
 def said(found: Sequence[Line], *, currency: str = "") -> list[str]:
@@ -98,7 +105,9 @@ def said(found: Sequence[Line], *, currency: str = "") -> list[str]:
     texts = []
     for line in found:
         last, unit = line.last_paid, line.steps[0].unit
-        name = title(line.platform) + (f" ({counted(last['cores'], 'core')} each)" if last["cores"] else "")
+        inside = [f"{counted(last['cores'], 'core')} each"] if last["cores"] else []
+        inside += places.said(line.place)
+        name = title(line.platform) + (f" ({', '.join(inside)})" if inside else "")
         text = f"{name} gains by every {unit} up to {resources(last)}"
         if last is line.steps[0].fewer:
             text = f"{name} gains nothing beyond {resources(last)}"
@@ -137,6 +146,7 @@ def to_json(line: Line) -> dict[str, Any]:
     sizes = ("executors", "cores", "threads", "total_cores")
     return {
         "platform": line.platform,
+        **line.place,
         "last_that_paid": {name: line.last_paid[name] for name in sizes},
         "steps": [
             {

@@ -67,17 +67,24 @@ def with_run_id(table: pa.Table, run_id: str) -> pa.Table:
 
 
 def aligned(table: pa.Table) -> pa.Table:
-    """In the schema of now: what another version did not record is null, or false."""
+    """In the schema of now: what another version did not record is null, or false. ArrowInvalid where it cannot be."""
     import pyarrow as pa
 
-    arrays = []
-    for field in schema():
-        if field.name in table.column_names:
-            arrays.append(table[field.name].cast(field.type))
-        else:
-            missing = None if field.nullable else pa.scalar(False, field.type)
-            arrays.append(pa.array([missing] * table.num_rows, field.type))
-    return pa.table(arrays, schema=schema())
+    return pa.table([_column(table, field) for field in schema()], schema=schema())
+
+
+def _column(table: pa.Table, field: pa.Field) -> pa.ChunkedArray | pa.Array:
+    import pyarrow as pa
+
+    if field.name in table.column_names:
+        values = table[field.name].cast(field.type)
+    elif not field.nullable and pa.types.is_boolean(field.type):
+        values = pa.array([False] * table.num_rows, field.type)
+    else:
+        values = pa.nulls(table.num_rows, field.type)
+    if values.null_count and not field.nullable:
+        raise pa.ArrowInvalid(f"{field.name} is missing in {values.null_count:,} of {table.num_rows:,} records")
+    return values
 
 
 def records_table(outcomes: Iterable[Outcome]) -> pa.Table:

@@ -41,7 +41,7 @@ def cost_rows(questions: Sequence[Question], run: RunFacts) -> list[tuple[str, s
     rows: list[tuple[str, str, str, str]] = []
     for without, with_it in zip(questions[::2], questions[1::2], strict=True):
         if without.baseline is None:
-            rows.append(("", without.against, without.no_baseline or "", ""))
+            rows.append(("", without.named, without.no_baseline or "", ""))
         rows += [
             (
                 title(each.platform),
@@ -57,10 +57,10 @@ def cost_rows(questions: Sequence[Question], run: RunFacts) -> list[tuple[str, s
 def _named(question: Question, run: RunFacts) -> str:
     """`one machine (torch-cpu)`, and how much of it that is where its cores are known to be more."""
     if question.baseline is None:
-        return question.against
+        return question.named
     row = question.baseline.row
     share = run.share_of_machine(row) if question.against == "one machine" else None
-    return f"{share or question.against} ({title(row['platform'])})"
+    return f"{share or question.named} ({title(row['platform'])})"
 
 
 def answer(each: Cost) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from models.spec import Network
 from report.scaling_model import Measured, Model, Point, Size, communication_of
-from report.words import counted, listed, percent, title
+from report.words import counted, listed, title
 from store.errors import SettingError
 
 if TYPE_CHECKING:
@@ -336,6 +336,7 @@ def _points(rows: Iterable[Mapping[str, Any]]) -> Iterable[Point]:
             exchange_seconds=sum(exchanges) / len(exchanges) if exchanges else None,
             flops=_flops(alike[0], size),
             row=alike[0],
+            datasets=tuple(dict.fromkeys(row["dataset"] for row in alike)),
         )
 
 
@@ -371,8 +372,3 @@ def _family(name: str) -> tuple[str, tuple[int, ...]]:
     if network.source is not None or not network.sizes:
         return name, ()
     return f"{name.partition(':')[0]}:{','.join(network.activations)}", network.sizes
-
-
-def told_error(series: Series) -> str:
-    """`held-out error 4.1 %`."""
-    return f"held-out error {percent(series.error, 2)}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from models.spec import Network
 from report.facts import BaselineSpec
-from report.predictions import ALIKE, Prediction, Series, kind_of, predicted
+from report.predictions import ALIKE, Prediction, Series, predicted
 from report.scaling_model import Point, Size
 from report.words import listed
 from store.errors import SettingError
@@ -36,8 +36,7 @@ class Question:
 def answer(question: Question, found: Sequence[Series], *, baseline: BaselineSpec) -> dict[str, Any]:
     """Seconds an epoch; SettingError with one sentence where there is none."""
     series = _series_for(question, found, baseline)
-    size = _size(question, series, found)
-    return as_json(question, series, predicted(series, size))
+    return as_json(question, series, predicted(series, _size(question, series)))
 
 
 def as_json(question: Question, series: Series, prediction: Prediction) -> dict[str, Any]:
@@ -82,25 +81,29 @@ def _series_for(question: Question, found: Sequence[Series], baseline: BaselineS
     if not left:
         known = sorted({str(series.of["platform"]) for series in found})
         raise SettingError(f"platform {_shown(question.platform)} has no epochs in {run}; {_known(known)}")
-    datasets = sorted({str(point.row["dataset"]) for point in _points(left) if point.row})
-    left = [series for series in left if series.kind == kind_of(question.dataset)]
-    if not left or (question.dataset not in datasets and not SYNTHETIC.fullmatch(question.dataset)):
+    datasets = sorted({name for series in left for point in series.points for name in point.datasets})
+    # Of data that is made up, all of a kind but for their sizes, any tells of any.
+    made_up = SYNTHETIC.fullmatch(question.dataset) is not None
+    left = [series for series in left if (series.kind == "synthetic" if made_up else _of_dataset(question, series))]
+    if not left:
         raise SettingError(
             f"dataset {_shown(question.dataset)} was not trained on by {question.platform} in {run}; {_known(datasets)}"
         )
+    subject = "synthetic data" if made_up else question.dataset
     for name in ("solver", "precision"):
         wanted = getattr(question, name)
         known = sorted({str(series.of[name]) for series in left})
         left = [series for series in left if wanted is None or series.of[name] == wanted]
         if not left:
             raise SettingError(
-                f"{name} {_shown(wanted)} of {question.platform} was not measured in {run}; {_known(known)}"
+                f"{name} {_shown(wanted)} of {question.platform} was not measured on {subject} in {run}; "
+                f"{_known(known)}"
             )
 
     def first(series: Series) -> tuple[bool, bool, bool, bool, int]:
         return (
             series.model is not None,
-            any(point.row is not None and point.row["dataset"] == question.dataset for point in series.points),
+            bool(_of_dataset(question, series)),
             series.of["precision"] == baseline.precision,
             series.of["solver"] == "gd",
             len(series.points),
@@ -109,12 +112,16 @@ def _series_for(question: Question, found: Sequence[Series], baseline: BaselineS
     return max(left, key=first)
 
 
-def _size(question: Question, series: Series, found: Sequence[Series]) -> Size:
-    mine = [point for point in series.points if point.row is not None and point.row["dataset"] == question.dataset]
+def _of_dataset(question: Question, series: Series) -> list[Point]:
+    return [point for point in series.points if question.dataset in point.datasets]
+
+
+def _size(question: Question, series: Series) -> Size:
+    mine = _of_dataset(question, series)
     executors, cores, threads = _resources(question, series)
     size = Size(
         rows=_rows(question, mine),
-        layers=_layers(question, series, mine, found),
+        layers=_layers(question, series, mine),
         executors=executors,
         cores=cores,
         threads=threads,
@@ -132,11 +139,16 @@ def _size(question: Question, series: Series, found: Sequence[Series]) -> Size:
 def _rows(question: Question, mine: Sequence[Point]) -> int:
     if question.rows is not None:
         return question.rows
-    made = SYNTHETIC.fullmatch(question.dataset)
-    return max((point.size.rows for point in mine), default=int(made[1]) if made else 1)
+    return max(point.size.rows for point in mine) if mine else _made_up(question.dataset)[0]
 
 
-def _layers(question: Question, series: Series, mine: Sequence[Point], found: Sequence[Series]) -> tuple[int, ...]:
+def _made_up(dataset: str) -> tuple[int, int, int]:
+    """Rows, columns and classes of synthetic data."""
+    rows, columns, classes = map(int, dataset.partition(":")[2].split("x"))
+    return rows, columns, classes
+
+
+def _layers(question: Question, series: Series, mine: Sequence[Point]) -> tuple[int, ...]:
     """The network that was measured most on this dataset, with other hidden layers where they are asked for."""
     layers = _commonest(mine or series.points)
     if question.hidden is not None and len(layers) < 2:
@@ -146,11 +158,9 @@ def _layers(question: Question, series: Series, mine: Sequence[Point], found: Se
         )
     if not layers:
         return ()
-    made = SYNTHETIC.fullmatch(question.dataset)
-    if not mine and made:
-        same = [point for point in _points(found) if point.row and point.row["dataset"] == question.dataset]
-        first, last = (int(made[2]), int(made[3])) if not same else (same[0].size.layers[0], same[0].size.layers[-1])
-        layers = (first, *layers[1:-1], last)
+    if not mine:
+        _, columns, classes = _made_up(question.dataset)
+        layers = (columns, *layers[1:-1], classes)
     return (layers[0], *question.hidden, layers[-1]) if question.hidden is not None else layers
 
 
@@ -182,10 +192,6 @@ def _named(series: Series, size: Size) -> str:
     if not size.layers:
         return series.family
     return Network(sizes=size.layers, activations=tuple(filter(None, activations.split(",")))).name if kind else ""
-
-
-def _points(found: Iterable[Series]) -> list[Point]:
-    return [point for series in found for point in series.points]
 
 
 def _known(names: Sequence[str]) -> str:

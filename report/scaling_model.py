@@ -97,6 +97,7 @@ class Point:
     exchange_seconds: float | None = None  # of one sum of gradients, by a probe
     flops: float | None = None  # of the machine's matrix product with as many cores
     row: Mapping[str, Any] | None = None  # what it is called by
+    datasets: tuple[str, ...] = ()  # all that were trained on at this size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,10 +46,10 @@ def verdict(comparison: Comparison, *, run: RunFacts, machines: int = 1, told_ap
     if told_apart is not None:
         said = [apart.headline(told_apart), *said, *apart.sentences(told_apart)]
     slower = [standing for standing in others if not _is_tied(comparison, standing)]
-    said += [_other(comparison, fastest, standing) for standing in slower[:MOST_OTHERS]]
+    said += [_other(fastest, standing) for standing in slower[:MOST_OTHERS]]
     if len(slower) > MOST_OTHERS:
         said.append(f"{MOST_OTHERS} of {len(slower)} slower platforms are named here; the table has all.")
-    said += [text for text in (_surely(comparison, fastest, others), _cost(comparison)) if text]
+    said += [text for text in (_surely(comparison, others), _cost(comparison)) if text]
     return said
 
 
@@ -170,7 +170,7 @@ def _with(row: Row) -> str:
     return f" with {text}" if text else ""
 
 
-def _other(comparison: Comparison, fastest: Standing, standing: Standing) -> str:
+def _other(fastest: Standing, standing: Standing) -> str:
     best, first, against = standing.best, fastest.best, standing.against_fastest
     inside = [resources(best)] if resources(best) else []
     if best["precision"] != first["precision"] and best["precision"]:
@@ -191,7 +191,7 @@ def _is_tied(comparison: Comparison, standing: Standing) -> bool:
     return test is not None and test.right["platform"] == standing.platform and not test.beats
 
 
-def _surely(comparison: Comparison, fastest: Standing, others: Sequence[Standing]) -> str:
+def _surely(comparison: Comparison, others: Sequence[Standing]) -> str:
     test = comparison.runner_up
     if test is None:
         return "" if all(row["trials"] > 1 for row in comparison.ran) else _single(comparison)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from report import places
 from report.breakdown import FLOOR, OVERHEAD, PRECISION, REST, SLOWER, Breakdown
 from report.factors import Factor, Split
 from report.facts import RunFacts
@@ -94,7 +95,7 @@ def split(comparison: Comparison, each: Split) -> str:
     inside = [text for text in (resources(base), gradient) if text]
     at = f" with {listed(inside)}" if inside else ""
     return (
-        f"{title(base['platform'])}{at} needs {seconds(base['rank_by'])} {what} in {base['precision']} and "
+        f"{places.titled(base, comparison.ran)}{at} needs {seconds(base['rank_by'])} {what} in {base['precision']} and "
         f"{seconds(fine['rank_by'])} in {fine['precision']}: of the {times(each.whole.value)} that "
         f"{title(row['platform'])} takes with as many cores, "
         f"{times_between(each.precision.value, each.precision.low, each.precision.high)} is the precision and "

@@ -63,9 +63,16 @@ def welch_less(left: Sequence[Sample], right: Sequence[Sample]) -> tuple[Floats,
     error = va + vb
     with np.errstate(divide="ignore", invalid="ignore"):
         t = (a - b) / np.sqrt(error)
-        degrees = error**2 / (va**2 / (na - 1) + vb**2 / (nb - 1))
-        p = np.where(error > 0, stats.t.cdf(t, degrees), (a >= b).astype(np.float64))
-    return tuple(np.where(tested, value, np.nan) for value in (t, degrees, p))  # type: ignore[return-value]
+        freedom = welch_degrees(va, na, vb, nb)
+        p = np.where(error > 0, stats.t.cdf(t, freedom), (a >= b).astype(np.float64))
+    return tuple(np.where(tested, value, np.nan) for value in (t, freedom, p))  # type: ignore[return-value]
+
+
+def welch_degrees(a: ArrayLike, na: ArrayLike, b: ArrayLike, nb: ArrayLike) -> Floats:
+    """Of freedom, of two means with variances a and b. By their shares: squares of very small ones are nothing."""
+    a, na, b, nb = (np.asarray(value, np.float64) for value in (a, na, b, nb))
+    share = a / (a + b)
+    return np.asarray(1 / (share**2 / (na - 1) + (1 - share) ** 2 / (nb - 1)))
 
 
 def holm(p: ArrayLike) -> Floats:
@@ -107,10 +114,9 @@ def ratio(left: Sample, right: Sample) -> Ratio:
     if left.n < 2 or right.n < 2:
         return Ratio(value=value, low=None, high=None)
     va, vb = left.deviation**2 / left.n, right.deviation**2 / right.n
-    if va + vb == 0:
+    if va + value**2 * vb == 0:
         return Ratio(value=value, low=value, high=value)
-    degrees = (va + value**2 * vb) ** 2 / (va**2 / (left.n - 1) + (value**2 * vb) ** 2 / (right.n - 1))
-    t2 = float(stats.t.ppf(1 - LEVEL / 2, degrees)) ** 2
+    t2 = float(stats.t.ppf(1 - LEVEL / 2, welch_degrees(va, left.n, value**2 * vb, right.n))) ** 2
     # The r with (a - r b)^2 <= t^2 (va + r^2 vb) lie between the roots, if b differs from zero at all.
     square = right.mean**2 - t2 * vb
     if square <= 0:

@@ -97,6 +97,14 @@ def epochs_of(records: pl.DataFrame, attempts: pl.DataFrame) -> pl.DataFrame:
     return _with_configuration(_completed(records)).join(wanted, on=ATTEMPT, how="semi", nulls_equal=True)
 
 
+def trained_until() -> pl.Expr:
+    """Training seconds at the end of each epoch of an attempt, which are in order; null from the first that is missing,
+    or has no seconds, on. A whole training is one step."""
+    follows = pl.col("unit").eq("training") | pl.col("epoch").eq(pl.int_range(1, pl.len() + 1).over(ATTEMPT))
+    told = (pl.col("seconds").is_finite() & follows).fill_null(False).cum_min().over(ATTEMPT)
+    return pl.when(told).then(pl.col("seconds").cum_sum().over(ATTEMPT))
+
+
 def _completed(records: pl.DataFrame) -> pl.DataFrame:
     """A trial that failed before it knew its rows or its nodes still belongs to its configuration."""
     rest = [name for name in IDENTITY if name not in LEARNT_BY_RUNNING]

@@ -14,7 +14,7 @@ from report import cost
 from report.comparison import with_baselines
 from report.facts import BaselineSpec
 from report.statistics import Sample, interval
-from report.target import accuracy_said, reached_said
+from report.target import accuracy_said, is_short, reached_said
 from report.verdict import Comparison, Row, Standing, as_json, comparisons
 from report.words import counted, distinct_seconds, listed, resources, rows, seconds, solver, title
 
@@ -58,8 +58,10 @@ def by_target(configurations: pl.DataFrame, *, baseline: BaselineSpec) -> list[C
 def _status(row: dict[str, Any]) -> str:
     """What did not get there is told by how many trials did, and by how far the best of them came."""
     short = reached_said(row)
-    if not short or row["best_accuracy"] is None:
-        return short or str(row["status"])
+    if not short or not row["trials"]:
+        return str(row["status"])
+    if not is_short(row) or row["best_accuracy"] is None:
+        return short
     return f"{short}, at best {accuracy_said(row['best_accuracy'])}"
 
 

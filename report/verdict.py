@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from models.spec import PRECISIONS
 from report.facts import WORK, BaselineSpec
 from report.imported import NO_BASELINE, all_imported, baselines, common_baseline, is_imported, own_first
 from report.statistics import Call, Ratio, Sample, call, holm, ratio, welch_less
 from report.words import counted, distinct_seconds, label, varying
 
 Row = Mapping[str, Any]  # of comparison.configurations
-# Finest first: a platform that has not the baseline's precision is judged at the finest it has.
-PRECISIONS = ("float64", "float32", "bfloat16")
 KINDS = ("precision", "gradient", "compression")  # that are shown as factors of their own
 PLAIN = " (plain numbers: one trial)"
 WORK_KEYS = ("dataset", "network", "solver", "batch_size", "data_fraction", "unit")

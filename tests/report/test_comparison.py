@@ -125,6 +125,12 @@ def test_relative_is_over_the_baselines_mean() -> None:
     assert float(one["relative_to_one_thread"]) == 1.0
 
 
+@pytest.mark.parametrize(("threads", "head"), [(1, "x one thread"), (2, "x 2 threads"), (8, "x the baseline")])
+def test_the_table_for_reading_says_what_the_baseline_is(threads: int, head: str) -> None:
+    text = merged_files(outcomes(), baseline=replace(BASELINE, threads=threads))["comparison.md"].decode()
+    assert f"| trials | {head} | x one machine |" in text
+
+
 def test_what_did_not_run_is_a_row_with_its_reason() -> None:
     cuda = row(outcomes(), platform="torch-cuda")
     assert cuda["status"] == "not run: no CUDA device"

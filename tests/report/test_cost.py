@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from scipy import stats
 
 from models.outcome import Outcome
+from report.facts import BaselineSpec
 from report.merge import records_table
 from report.page import report_files, summary
 from tests.report.made import BASELINE, QUICK, RUN, Made, mllib, outcomes, torch, torch_spark, with_records
@@ -192,6 +194,43 @@ def test_the_tests_against_a_machine_are_corrected_together() -> None:
 def test_a_machine_with_one_thread_is_no_second_baseline() -> None:
     told = costs(outcomes([torch(1, 1.0), mllib(1, 1, 2.0)]), "one machine")
     assert told["no_baseline"] == "torch-cpu ran with one number of threads only"
+
+
+TWO_THREADS = replace(BASELINE, threads=2)
+
+
+def told_of(made: Sequence[Made], baseline: BaselineSpec) -> tuple[dict[str, Any], str]:
+    """What COST says first, and the page with its figures."""
+    files = report_files(records_table(outcomes(made, noise=0.0)), run=RUN, baseline=baseline)
+    (comparison,) = json.loads(files["verdict.json"])["comparisons"]
+    page = files["report.html"].decode().replace('<span class="kept">', "").replace("</span>", "")
+    return asked(comparison["cost"], "one thread", with_startup=False), page
+
+
+def test_a_baseline_of_two_threads_is_called_that() -> None:
+    told, page = told_of([torch(1, 0.52), torch(2, 0.33), torch_spark(1, 1, 0.6), torch_spark(2, 1, 0.25)], TWO_THREADS)
+    assert told["platforms"]["torch-spark"]["reason"] == "0.25 s against the baseline's 0.33 s with 2 threads"
+    assert "<td>2 threads (torch-cpu)</td>" in page
+    assert ">2 threads</tspan>" in page or ">2 threads</text>" in page, "in the figure, a line across"
+    assert "one thread" not in page.partition("<dl")[0]
+    assert "<td>torch-cpu ran with no more than 2 threads</td>" in page
+    told, _ = told_of([torch(2, 0.33), mllib(1, 1, 2.0)], TWO_THREADS)
+    assert told["platforms"]["mllib"]["reason"].endswith("is 6.1x the baseline's 0.33 s with 2 threads")
+    told, page = told_of([torch(1, 0.52), mllib(1, 1, 2.0), mllib(2, 1, 1.0)], TWO_THREADS)
+    assert (told["baseline"], "one thread" in page.partition("<dl")[0]) == (None, False)
+
+
+def test_a_bracket_beside_a_baseline_of_two_threads_is_not_known_against_these() -> None:
+    found = []
+    for trial in (1, 2, 3):
+        wobble = 1 + 0.001 * trial
+        found += [
+            learnt(torch(2, 1.0), (0.2, 0.3, 0.6, 0.7), seconds=[wobble] * 4, trial=trial),
+            learnt(mllib(2, 1, 1.0), (0.1, 0.2, None, 0.6), seconds=[wobble] * 4, trial=trial),
+        ]
+    (told,) = summary(records_table(found), run=replace(RUN, terms=TERMS), baseline=TWO_THREADS)["targets"]
+    spark = asked(told["cost"], "one thread", with_startup=False)["platforms"]["mllib"]
+    assert spark["reason"] == "not known: reached at 2.0 s to 4.0 s, by 2 threads at 3.0 s"
 
 
 def test_a_gpu_that_is_not_there_is_the_reason() -> None:

@@ -12,6 +12,7 @@ from scipy import stats
 
 from models.outcome import Outcome
 from report.drift import drift, sentence
+from report.figure_order import slope
 from report.merge import records_table
 from report.page import summary
 from report.trials import trials
@@ -20,6 +21,12 @@ from tests.report.made import BASELINE, QUICK, RUN, Made, outcomes, torch, with_
 
 def attempts(found: Sequence[Outcome]) -> pl.DataFrame:
     return trials(pl.DataFrame(records_table(found)))
+
+
+def attempts_of(*runs: Sequence[Outcome]) -> pl.DataFrame:
+    """As a merge has them, one run behind the other."""
+    parts = [[with_records(each, run_id=f"run {n}") for each in run] for n, run in enumerate(runs)]
+    return trials(pl.concat([pl.DataFrame(records_table(part)) for part in parts]))
 
 
 def growing(found: Sequence[Outcome], share: float) -> list[Outcome]:
@@ -69,6 +76,30 @@ def test_later_trials_that_are_slower_are_said_to_be() -> None:
     assert found["p"] < 1e-6
     assert sentence(drift(attempts(growing(outcomes(trials=7), 0.2)))).endswith("p < 0.0001: later trials are slower.")
     assert "later trials are faster." in sentence(drift(attempts(growing(outcomes(trials=7), -0.2))))
+
+
+def test_of_merged_runs_the_length_is_that_of_the_longest() -> None:
+    one = growing(outcomes(trials=5, noise=0.0), 0.2)
+    short = growing(outcomes(trials=3, noise=0.0), 0.1)
+    alone, merged = drift(attempts(one)), drift(attempts_of(one, one, one))
+    assert alone is not None
+    assert merged is not None
+    assert (merged.per_trial, merged.whole) == pytest.approx((alone.per_trial, alone.whole))
+    assert (merged.high - merged.low) < (alone.high - alone.low), "of three times as many trials"
+    mixed = drift(attempts_of(short, one))
+    assert mixed is not None
+    assert mixed.whole / mixed.per_trial == pytest.approx(alone.whole / alone.per_trial)
+
+
+def test_the_line_of_the_figure_begins_anew_with_each_run() -> None:
+    made = growing(outcomes([torch(1, 0.5)], trials=5, noise=0.001), 0.2)
+    frame = attempts_of(made, made)
+    found, positions = drift(frame), frame.select("run_id", position=pl.int_range(1, pl.len() + 1))
+    assert found is not None
+    ends = slope(found, positions)
+    assert [(end["run"], end["position"]) for end in ends] == [("run 0", 1), ("run 0", 5), ("run 1", 6), ("run 1", 10)]
+    assert [ends[0]["deviation"], ends[1]["deviation"]] == pytest.approx([-50 * found.whole, 50 * found.whole])
+    assert [end["deviation"] for end in ends[:2]] == pytest.approx([end["deviation"] for end in ends[2:]])
 
 
 def test_no_drift_is_called_one_no_more_often_than_stated() -> None:

@@ -8,13 +8,15 @@ from datetime import timedelta
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from report.history import History, Series, differences, history
 from report.history_entry import Measured, RunEntry, entry_of
 from report.history_words import lines, regression, row, sentences, small_bars
-from report.merge import records_table
+from report.merge import all_records, records_table, with_run_id
 from tests.report.made import BASELINE, QUICK, RUN, START, ended, mllib, outcome, outcomes, torch
+from tests.report.test_imported import imported
 
 TORCH = {
     "unit": "epoch", "machine": "made", "machine_memory_gb": 24.0, "dataset": "mnist", "network": "mlp:784-1024-10",
@@ -22,10 +24,13 @@ TORCH = {
 }  # fmt: skip
 
 
-def measured(values: Iterable[float], *, cpu: str = "one", **identity: Any) -> Measured:
+def measured(
+    values: Iterable[float], *, cpu: str = "one", whole_epochs: int | None = None, **identity: Any
+) -> Measured:
     times = tuple(values)
     return Measured(
         identity=TORCH | identity,
+        whole_epochs=whole_epochs,
         cpu=cpu,
         seconds=times,
         seconds_per_pass=times,
@@ -247,6 +252,30 @@ def test_iterations_of_several_passes_are_compared_by_the_pass() -> None:
     found = told([*(run(n, 1) for n in range(4)), run(4, 2)])
     assert only(found).unit == "a pass over the rows"
     assert only(found).newest.standing == "the same"
+
+
+def test_whole_trainings_of_other_lengths_are_other_series() -> None:
+    times = [f"sk,mnist,{10 * epochs + 0.1 * trial},{epochs},{trial}" for epochs in (10, 20) for trial in range(1, 7)]
+    table = all_records([], [imported("\n".join(["platform,dataset,seconds,epochs,trial", *times]))])
+    found = told([entry_of(table, run=RUN, baseline=BASELINE, begun_at=START, noted_at=START)])
+    assert sorted((each.name, each.newest.standing) for each in found.series) == [
+        ("sk, a training of 10 epochs", "alone"), ("sk, a training of 20 epochs", "alone")
+    ]  # fmt: skip
+    assert [each.identity["whole_epochs"] for each in found.series] == [10, 20]
+    assert found.regressions == []
+
+
+def test_what_one_run_has_twice_is_one_point() -> None:
+    """A merge of two runs that measured the same, the later one slower."""
+    parts = [
+        with_run_id(records_table(outcomes([torch(1, seconds)], trials=6, noise=0.01, seed=n)), f"R{n}")
+        for n, seconds in enumerate((1.0, 2.0))
+    ]
+    merged = entry_of(pa.concat_tables(parts), run=RUN, baseline=BASELINE, begun_at=START, noted_at=START)
+    assert len(merged.measured) == 2
+    series = only(told([merged]))
+    [point] = series.points
+    assert (len(point.values), series.newest.standing, series.shifts) == (12, "alone", ())
 
 
 def test_small_bars_do_not_make_much_of_little() -> None:

@@ -12,7 +12,7 @@ import pytest
 from models.outcome import Outcome
 from pipeline.timings import timings
 from report.comparison import compared
-from report.imported import NO_BASELINE
+from report.imported import NO_BASELINE, NO_MACHINE
 from report.merge import all_records, merged_files, records_table, table_of
 from report.page import report_files, summary
 from tests.report.made import BASELINE, RUN, mllib, outcomes, torch
@@ -81,6 +81,29 @@ def test_without_one_executor_or_none_there_is_no_baseline_and_a_reason() -> Non
     assert (found["baseline"], found["no_baseline"]) == (None, NO_BASELINE)
     assert {each["reason"] for each in found["platforms"].values()} == {NO_BASELINE}
     assert only("platform,dataset,seconds\na,d,9\n")["baseline"] is None, "nor of a single platform"
+
+
+@pytest.mark.parametrize(
+    ("cores", "machine", "named"),
+    [
+        (64, "bigbox", "64 cores of bigbox"),
+        ("", "bigbox", "bigbox"),
+        (64, "", "64 cores of an unknown machine"),
+        ("", "", "an unknown machine"),
+    ],
+)
+def test_the_baseline_is_called_by_its_cores_and_machine(cores: object, machine: str, named: str) -> None:
+    head = "platform,dataset,seconds,executors,cores,machine"
+    text = f"{head}\nsingle,big,100,,{cores},{machine}\nslow,big,300,2,2,theirs\n"
+    thread, _, machine_, *_ = only(text)["cost"]
+    assert thread["platforms"]["slow"]["reason"].startswith(
+        f"unbounded: the best it reached, 5 min with 2 executors x 2 cores, is 3.0x the baseline's 100 s with {named}"
+    )
+    assert machine_["no_baseline"] == NO_MACHINE
+    page = report_files(all_records([], [imported(text)]), run=RUN, baseline=BASELINE)["report.html"].decode()
+    assert f"<td>{named} (single)</td>" in page
+    assert NO_MACHINE in page
+    assert "one thread" not in page.partition("<dl")[0]
 
 
 def test_repeats_are_tested() -> None:

@@ -18,7 +18,7 @@ from scipy import stats
 from models.spec import Network
 from report.merge import records_table
 from report.page import report_files
-from report.predictions import LEAST, NOT_VALIDATED, Series, all_series, kind_of, predicted, reach, told_error
+from report.predictions import LEAST, NOT_VALIDATED, Series, all_series, kind_of, predicted, reach
 from report.scaling_model import Measured, Size
 from report.trials import trials
 from store.errors import SettingError
@@ -96,7 +96,6 @@ def test_what_is_held_out_is_predicted_by_all_others_alone() -> None:
     assert series.error == median(abs(each.predicted / each.point.seconds - 1) for each in series.held_out)
     assert series.largest.point.size == Size(rows=60_000, layers=(784, 1024, 10), executors=4, cores=1)
     assert 0 < series.error < 0.1
-    assert told_error(series).startswith("held-out error ")
 
 
 def test_a_configuration_that_is_not_what_physics_says_shows_in_the_error() -> None:

@@ -89,6 +89,35 @@ def test_any_synthetic_dataset_is_answered_by_those_that_were_measured() -> None
     assert asked(series_of(made), dataset="synthetic:50000x784x10", **asks)["validated"]
     with pytest.raises(SettingError, match="dataset mnist was not trained on by torch-cpu in run R; known are synth"):
         asked(series_of(made), **asks)
+    with pytest.raises(SettingError, match="solver sgd of torch-cpu was not measured on synthetic data in run R; kno"):
+        asked(series_of(made), dataset="synthetic:50000x400x7", solver="sgd", **asks)
+
+
+def test_a_series_answers_for_its_own_datasets_only() -> None:
+    """gd has a model, of mnist; l-bfgs ran on cifar10, once."""
+    other = torch(1, 0.9, dataset="cifar10", sizes=(3072, 1024, 10), solver="l-bfgs", rows=5_000, data_fraction=0.1)
+    found = series_of([*sweep(spark=False), other])
+    asks: dict[str, Any] = {"platform": "torch-cpu", "executors": None, "cores": 1, "dataset": "cifar10"}
+    for rows in (None, 10_000):
+        with pytest.raises(
+            SettingError, match=r"no prediction: torch-cpu \(l-bfgs, .* was measured in 1 configuration"
+        ):
+            asked(found, rows=rows, **asks)
+    with pytest.raises(SettingError, match="solver gd of torch-cpu was not measured on cifar10 in run R; known are l-"):
+        asked(found, solver="gd", **asks)
+    with pytest.raises(SettingError, match="precision float64 of torch-cpu was not measured on cifar10 in run R; kno"):
+        asked(found, precision="float64", **asks)
+    both = series_of([*sweep(spark=False), replace(other, solver="gd")])
+    said = asked(both, **asks)
+    assert (said["solver"], said["rows"], said["network"]) == ("gd", 5_000, "mlp:3072-1024-10")
+
+
+def test_datasets_of_one_size_are_each_known() -> None:
+    alike = [replace(each, dataset="fashion-mnist") for each in sweep(spark=False)]
+    found = series_of([*sweep(spark=False), *alike])
+    assert {tuple(sorted(point.datasets)) for point in found[0].points} == {("fashion-mnist", "mnist")}
+    asks: dict[str, Any] = {"platform": "torch-cpu", "executors": None, "cores": 1}
+    assert {asked(found, dataset=name, **asks)["rows"] for name in ("mnist", "fashion-mnist")} == {60_000}
 
 
 def test_partitions_are_at_least_the_cores() -> None:
@@ -108,8 +137,11 @@ def test_partitions_are_at_least_the_cores() -> None:
         ({"platform": "a\nb"}, r"platform 'a\nb' has no epochs"),
         ({"dataset": "cifar10"}, "dataset cifar10 was not trained on by mllib in run R; known are mnist"),
         ({"dataset": "csv:a.csv"}, "dataset csv:a.csv was not trained on"),
-        ({"solver": "adam"}, "solver adam of mllib was not measured in run R; known are gd"),
-        ({"precision": "bfloat16"}, "precision bfloat16 of mllib was not measured in run R; known are float64"),
+        ({"solver": "adam"}, "solver adam of mllib was not measured on mnist in run R; known are gd"),
+        (
+            {"precision": "bfloat16"},
+            "precision bfloat16 of mllib was not measured on mnist in run R; known are float64",
+        ),
         ({"cores": None}, "mllib runs on executors: say --cores"),
         ({"executors": None, "cores": None}, "say --executors and --cores"),
         ({"platform": "torch-cpu"}, "--executors 2: torch-cpu has no executors; leave it out, or give 1"),

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from report.effects import welch
 from report.statistics import Sample, call, holm, interval, outliers, ratio, welch_less
 
 A, B = [1.0, 1.1, 1.2], [2.0, 2.3, 2.1, 2.2]
@@ -59,6 +60,19 @@ def test_welch_where_one_side_has_no_variance() -> None:
     mean, deviation = np.mean(B), np.std(B, ddof=1)
     expected = stats.ttest_ind_from_stats(1.0, 0.0, 3, mean, deviation, 4, equal_var=False, alternative="less")
     assert p[0] == pytest.approx(expected.pvalue)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-100, 1e60])
+def test_the_size_of_values_is_none_of_a_tests_matter(scale: float) -> None:
+    """Squares of the least of these variances are nothing."""
+    left, right = Sample.of([scale * each for each in A]), Sample.of([scale * each for each in B])
+    plain_left, plain_right = Sample.of(A), Sample.of(B)
+    _, freedom, p = welch_less([left], [right])
+    _, wanted, plain_p = welch_less([plain_left], [plain_right])
+    assert (freedom[0], p[0]) == pytest.approx((wanted[0], plain_p[0]))
+    found, plain = ratio(left, right), ratio(plain_left, plain_right)
+    assert found.value == pytest.approx(plain.value)
+    assert welch(left, right).degrees == pytest.approx(wanted[0])
 
 
 def test_holm_by_hand() -> None:

@@ -18,6 +18,7 @@ from report.merge import merged_files, records_table
 from report.page import report_files, summary
 from tests.report.made import BASELINE, RUN, Made, ended, mllib, outcome, outcomes, torch
 
+ONE_OF_ONE = {"reached": 1, "of": 1}
 TERMS = Terms(targets=(Target(dataset="mnist", network=None, accuracy=0.5),))
 
 
@@ -69,6 +70,35 @@ def test_accuracy_that_is_known_at_the_end_only_has_been_reached_some_time() -> 
     assert (float(row["seconds_to_target_low"]), float(row["seconds_to_target"])) == (0.0, 4.0)
 
 
+def of_epochs(numbers: Sequence[int]) -> list[Outcome]:
+    """A trial of which only these epochs are told, as a CSV of theirs may; the last of them reached 90 %."""
+    one = learnt(torch(1, 1.0), [0.2] * (len(numbers) - 1) + [0.9], seconds=[1.0] * len(numbers))
+    return [replace(one, records=tuple(replace(each, epoch=n) for each, n in zip(one.records, numbers, strict=True)))]
+
+
+@pytest.mark.parametrize("numbers", [(10, 20), (1, 3), (2, 3), (1, 1, 2)])
+def test_epochs_that_are_not_there_hide_how_long_it_took(numbers: tuple[int, ...]) -> None:
+    said = "when 1 of 1 trial reached 50 % is not known: an epoch before that is missing, or has no seconds"
+    row = only(of_epochs(numbers))
+    assert (row["seconds_to_target"], row["seconds_to_target_low"], row["status"]) == ("", "", f"ok ({said})")
+    (told,) = targets(of_epochs(numbers))
+    assert (told["fastest"], told["platforms"]["torch-cpu"]["reason"]) == (None, said)
+    assert told["reached"] == [{"configuration": "torch-cpu, 1 thread, full-batch gradient descent"} | ONE_OF_ONE]
+
+
+def test_epochs_that_are_missing_after_it_was_reached_hide_nothing() -> None:
+    one = learnt(torch(1, 1.0), (0.2, 0.6, 0.9), seconds=(1.0, 1.0, 1.0))
+    later = replace(one, records=(*one.records[:2], replace(one.records[2], epoch=9)))
+    assert float(only([later])["seconds_to_target"]) == 2.0
+
+
+def test_a_learning_curve_ends_where_an_epoch_is_missing() -> None:
+    found = [*of_epochs((1, 2, 5)), learnt(mllib(1, 1, 1.0), (0.2, 0.3, 0.6), seconds=(1.0, 1.0, 1.0))]
+    figure = report_files(records_table(found), run=RUN, baseline=BASELINE)["figures/learning.svg"].decode()
+    assert "torch-cpu, epoch 2, 2.00 s" in figure
+    assert "torch-cpu, epoch 5" not in figure
+
+
 def test_a_whole_training_has_reached_it_some_time_too() -> None:
     one = learnt(torch(1, 1.0), (0.7,), seconds=(40.0,))
     whole = replace(one.records[0], unit="training", epoch=None, warmup=False, epochs_requested=10)
@@ -99,6 +129,25 @@ def test_a_trial_that_diverged_did_not_get_there() -> None:
         learnt(torch(1, 1.0), (0.2, 0.3), seconds=(1.0, 1.0), trial=2), "diverged", reason="diverged", epochs=2
     )
     assert "1 of 2 trials reached 50 %" in only([good, lost])["status"]
+
+
+def test_nor_did_one_that_had_it_before_it_diverged() -> None:
+    lost = [
+        ended(
+            learnt(torch(2, 1.0), (0.6, 0.2), seconds=(0.1, 0.1), trial=trial), "diverged", reason="diverged", epochs=2
+        )
+        for trial in (1, 2)
+    ]
+    good = learnt(torch(1, 1.0), (0.2, 0.6), seconds=(1.0, 1.0))
+    by_threads = {row["threads"]: row["seconds_to_target"] for row in rows([*lost, good])}
+    assert by_threads == {"1": "2.0", "2": ""}
+    (told,) = targets([*lost, good])
+    assert told["platforms"]["torch-cpu"]["seconds"] == 2.0
+    (alone,) = targets(lost)
+    assert alone["platforms"]["torch-cpu"]["reason"] == "diverged"
+    slow = learnt(torch(2, 1.0), (0.2, 0.4), seconds=(1.0, 1.0), trial=3)
+    (mixed,) = targets([*lost, slow])
+    assert mixed["platforms"]["torch-cpu"]["reason"] == "0 of 3 trials reached 50 %, at best 40 %"
 
 
 def test_no_accuracy_is_not_the_same_as_too_little() -> None:
