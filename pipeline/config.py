@@ -94,7 +94,7 @@ def settings_files() -> list[tuple[Path, Path]]:
     if named := os.environ.get("LUIGI_CONFIG_PATH"):
         path = Path(named).absolute()
         if not path.is_file():
-            raise SettingError(f"LUIGI_CONFIG_PATH={named}: no such file")
+            raise SettingError(f"LUIGI_CONFIG_PATH={named}: no such file; correct or unset it")
         files.append((path, path.parent))
     return files
 

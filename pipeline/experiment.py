@@ -37,6 +37,7 @@ from pipeline.run_file import (
     RUN,
     Published,
     RunFile,
+    are_alike,
     check_run_id,
     checkout_commit,
     differences,
@@ -126,7 +127,6 @@ class Experiment:
             datasets={slug: open_dataset(self.store, slug, each.name) for slug, each in self.sources.items()},
             surroundings=Surroundings(
                 work=main.cache,
-                data_url=self.store.url,
                 spark_conf=self.settings.spark.conf,
                 overhead_mib=self.settings.spark.overhead_mib,
                 stall_seconds=self.settings.spark.stall_seconds,
@@ -191,12 +191,29 @@ class Experiment:
         return found
 
     def check_same(self, found: RunFile) -> None:
-        differing = differences(found, self._run_file())
+        mine = self._run_file()
+        differing = differences(found, mine)
         if differing:
             raise SettingError(
                 f"run {self.run_id} was begun with other values of {', '.join(differing)}; "
                 f"give those values again, or another --run-id"
             )
+        if self.changes_machine(found, mine):
+            raise SettingError(
+                f"run {self.run_id} was begun on {found.where}, and what is left of it would be timed on {mine.where}; "
+                f"continue it there, or begin another one here with another --run-id: yarnstick runs merge puts both "
+                f"into one report"
+            )
+
+    def changes_machine(self, begun: RunFile, here: RunFile) -> bool:
+        """Whether a trial that is left would be timed on another machine than those before it."""
+        return not are_alike(begun, here) and any(
+            self._is_timed_here(each.spec) and self.trials.needs(each.spec) is not None for each in self.planned
+        )
+
+    def _is_timed_here(self, spec: TrialSpec) -> bool:
+        """Else on executors of a cluster, which is the same one for all machines that submit to it."""
+        return spec.resources.executors is None or self.settings.spark.master == "local-cluster"
 
     def _run_file(self) -> RunFile:
         return RunFile(
@@ -324,7 +341,7 @@ def parse_settings(text: str) -> dict[str, Any]:
 
 
 def unfinished_run(settings: Settings) -> str | None:
-    """The newest run of the same settings whose report does not cover all of it yet."""
+    """The newest run of the same settings whose report does not cover all of it yet, and that can go on here."""
     probe = Experiment(settings, "unfinished")
     mine = probe._run_file()
     found = []
@@ -332,7 +349,8 @@ def unfinished_run(settings: Settings) -> str | None:
         with suppress(YarnstickError):  # a damaged run, or one of another version, is none to continue
             run = read_run(probe.store, entry.name)
             if run is not None and run.profile == mine.profile and not differences(run, mine):
-                published = Experiment(settings, entry.name).marker(PUBLISHED)
-                if published is None or not published.finished:
+                there = Experiment(settings, entry.name)
+                published = there.marker(PUBLISHED)
+                if not (published and published.finished) and not there.changes_machine(run, mine):
                     found.append((run.begun_at, entry.name))
     return max(found)[1] if found else None

@@ -8,22 +8,23 @@ two files, of which the later entry counts.
 from __future__ import annotations
 
 import gzip
-import io
 import uuid
 import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipeline.run_file import RUN, RunFile, read_run
 from report.facts import RunFacts
 from report.history_entry import RunEntry, entry_of
 from store.errors import StoreError, YarnstickError
 from store.protocol import Store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 INDEX = "history/index"
 ENDING = ".jsonl.gz"
@@ -102,21 +103,25 @@ def _lacking(store: Store, names: Sequence[str]) -> tuple[list[RunEntry], dict[s
     for name in names:
         try:
             found.append(_of_run(store, name))
-        except (YarnstickError, pa.ArrowException, KeyError) as error:
+        except YarnstickError as error:
             damaged[name] = str(error)
+        except Exception as error:  # whatever another version's records do to what reads them
+            said = f"{type(error).__name__}: {error}".partition("\n")[0]
+            damaged[name] = f"run {name} cannot be read ({said}); yarnstick report --run-id {name} makes it anew"
     return found, damaged
 
 
 def _of_run(store: Store, name: str) -> RunEntry:
     """From its report; a run without one has an entry without times, until its report is published."""
+    from pipeline.reporting import merged_records
+
     run = read_run(store, name)
     if run is None:
         raise StoreError(f"{store.url}/runs/{name} has no {RUN}")
     if run.run_id != name:
         raise StoreError(f"{store.url}/runs/{name} is a copy of run {run.run_id}")
-    path = f"runs/{name}/report/epochs.parquet"
-    if store.exists(path):
-        return _entry(run, pq.read_table(io.BytesIO(store.read(path))))
+    if store.exists(f"runs/{name}/report/epochs.parquet"):
+        return _entry(run, merged_records(store, f"runs/{name}"))
     return RunEntry(
         run_id=name,
         profile=run.profile,

@@ -58,7 +58,9 @@ def _content(path: Path) -> bytes:
             raise DataError(f"{path} has more than {MOST_BYTES:,} bytes; import it in several files")
         return path.read_bytes()
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+        raise DataError(
+            f"{path} cannot be read: {error.strerror}; name a CSV file of timings, as docs/studies.md describes it"
+        ) from None
 
 
 def _known(tables: Iterable[pa.Table]) -> dict[tuple[Any, ...], str]:

@@ -52,11 +52,11 @@ def open_elsewhere(settings: Settings, address: str) -> tuple[WebHdfsStore, str]
     return opened_on_hdfs(elsewhere), parts.path.strip("/")
 
 
-def open_resource_manager(settings: Settings, *, retry_seconds: float | None = None) -> ResourceManager:
+def open_resource_manager(settings: Settings) -> ResourceManager:
     """Asks nobody anything yet; SettingError where nothing says where YARN is."""
     from yarn.resource_manager import ResourceManager
 
-    return ResourceManager.of(settings.hadoop.resource_managers, reach(settings, retry_seconds=retry_seconds).access)
+    return ResourceManager.of(settings.hadoop.resource_managers, reach(settings).access)
 
 
 def node_python(settings: Settings) -> str:

@@ -93,7 +93,10 @@ def plan(settings: Settings, subjects: list[Subject], limits: Limits) -> list[Pl
             for planned in _configurations(settings, subject, network, platform(name), limits):
                 configurations.setdefault(planned.spec.configuration, planned)
     if not configurations:
-        raise SettingError(f"profile.{settings.profile_name} asks for no trial at all")
+        raise SettingError(
+            f"profile.{settings.profile_name} asks for no trial at all; give it platforms, solvers and batch_sizes "
+            "that go together, as solvers = gd"
+        )
     reasons = [planned.impossible for planned in configurations.values()]
     if all(reasons):
         raise SettingError(
@@ -121,7 +124,10 @@ def _pairs(profile: Profile, subjects: list[Subject]) -> Iterator[tuple[Subject,
     for name in profile.networks:
         if name not in partners:
             known = "; ".join(f"{each.name} has {each.columns} and {each.classes}" for each in subjects)
-            raise SettingError(f"network {name} fits none of the datasets by inputs and classes: {known}")
+            raise SettingError(
+                f"network {name} fits none of the datasets by inputs and classes: {known}; write mlp:*-1024-*, "
+                "or the sizes of one of them"
+            )
     yield from found
 
 

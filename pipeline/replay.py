@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
@@ -16,16 +16,21 @@ from models.event_files import is_rolling, looks_like_a_log
 from models.fits import OWN
 from models.outcome import EVENT_LOGS, OUTCOME, Outcome
 from models.replayed import Names, foreign_trials, own_trial
+from models.spec import TrialSpec
+from pipeline.brought import bring, brought
 from pipeline.opening import open_store
 from pipeline.peaks import PROBES
 from pipeline.reporting import again
 from pipeline.run_file import RUN, RunFile, check_free, clear, settings_beside, write_run
 from pipeline.trials import Trials
+from report.merge import with_run_id
 from report.words import counted, listed
 from store.errors import DataError
+from store.local import LocalStore
 
 if TYPE_CHECKING:
     from pipeline.settings import Settings
+    from store.protocol import Store
 
 PROFILE = "replay"
 MADE_OF = "replay.path"
@@ -44,6 +49,7 @@ class Source:
 class Replayed:
     outcomes: list[Outcome]
     left_out: list[str]  # a sentence each
+    sources: list[Source]  # that are in it
     logs: dict[str, tuple[Path, ...]]  # of trials of ours by their slugs: the report draws their tasks
     recorded: Counter[str]  # trials of each platform whose times are not in an event log
 
@@ -53,8 +59,7 @@ def replay(path: Path, run_id: str, settings: Settings, *, names: Names) -> list
     store = open_store(settings)
     check_free(store, run_id, name=MADE_OF, value=str(path.absolute()))
     try:
-        sources = list(find(path))
-        found = trials(sources, run_id, names=names)
+        found = trials(list(find(path)), run_id, names=names)
     except OSError as error:
         raise DataError(f"{error.filename or path} cannot be read: {error.strerror}") from None
     if not found.outcomes:
@@ -64,11 +69,12 @@ def replay(path: Path, run_id: str, settings: Settings, *, names: Names) -> list
     for outcome in found.outcomes:
         logs = found.logs.get(outcome.spec.slug, ())
         published.publish(outcome, events=b"", logs=_archived(logs))
-    run = _run_file(path, run_id, settings, found.outcomes, _origin(sources))
-    for file in _probes(sources):
+    run = _run_file(path, run_id, settings, found.outcomes, _origin(found.sources))
+    for file in _probes(found.sources):
         store.write(f"runs/{run_id}/{PROBES}", file.read_bytes())
+    lines = told(found) + _bring_along(store, run_id, path, found.sources)
     write_run(store, replace(run, notes=as_recorded(found)))
-    return [*told(found), *again(settings, run_id)]
+    return [*lines, *again(settings, run_id)]
 
 
 def find(path: Path) -> Iterator[Source]:
@@ -130,22 +136,65 @@ def _trial(folder: Path) -> Source:
 
 def trials(sources: list[Source], run_id: str, *, names: Names) -> Replayed:
     """Of several logs, one that cannot be used does not spoil the others; it is told."""
-    found = Replayed(outcomes=[], left_out=[], logs={}, recorded=Counter())
-    own, foreign = [], []
+    found = Replayed(outcomes=[], left_out=[], sources=[], logs={}, recorded=Counter())
+    own: dict[Hashable, list[tuple[Source, Outcome]]] = {}  # by their runs
+    foreign: list[Outcome] = []
+    copies = _Copies(sources)
     for source in sources:
         try:
-            if source.outcome is not None:
-                own.append(_own(source.outcome, source.logs, found, run_id=run_id))
-                found.logs[source.outcome.spec.slug] = source.logs
-            else:
+            if source.outcome is None:
                 foreign += foreign_trials(source.logs[0], names, run_id=run_id)
+            elif copies.has(source.outcome, source.run):
+                continue
+            else:
+                trial = _own(source.outcome, source.logs, found, run_id=run_id)
+                own.setdefault(copies.add(source.outcome, source.run), []).append((source, trial))
+            found.sources.append(source)
         except DataError as error:
             found.left_out.append(str(error))
-    own.sort(key=lambda outcome: outcome.position)
-    for outcome in [*own, *_each_once(foreign)]:
-        place = len(found.outcomes) + 1
-        found.outcomes.append(_numbered(replace(outcome, position=place), found.outcomes))
+    found.left_out += copies.told()
+    for source, outcome in _one_after_the_other(own.values()):
+        found.logs[outcome.spec.slug] = source.logs
+        found.outcomes.append(outcome)
+    taken = {(outcome.spec.configuration, outcome.spec.trial) for outcome in found.outcomes}
+    found.outcomes += _in_their_order(_each_once(foreign), taken)
+    found.outcomes = [replace(outcome, position=place) for place, outcome in enumerate(found.outcomes, 1)]
     return found
+
+
+class _Copies:
+    """Which trials were there before: each counts once, in however many copies of its run it lies."""
+
+    def __init__(self, sources: list[Source]) -> None:
+        self._runs = {source.run: _read_run(source.run) for source in sources if source.run}
+        self._known: set[Hashable] = set()
+        self._left_out = 0
+
+    def has(self, outcome: Outcome, run: Path | None) -> bool:
+        found = not self._known.isdisjoint(self._marks(outcome, run))
+        self._left_out += found
+        return found
+
+    def add(self, outcome: Outcome, run: Path | None) -> Hashable:
+        """From now on it is known. What its run is told by."""
+        self._known.update(self._marks(outcome, run))
+        return self._run_of(outcome, run)
+
+    def told(self) -> list[str]:
+        if not self._left_out:
+            return []
+        return [f"{counted(self._left_out, 'trial')} found again, as in a copy of a run: each counts once"]
+
+    def _marks(self, outcome: Outcome, run: Path | None) -> Iterator[Hashable]:
+        """Of one measurement are two with the same place in one run, or that began at the same moment."""
+        first, spec = outcome.records[0], outcome.spec
+        yield self._run_of(outcome, run), spec.slug
+        if first.started_at is not None:
+            yield first.machine, spec.configuration, first.started_at
+
+    def _run_of(self, outcome: Outcome, run: Path | None) -> Hashable:
+        begun = self._runs[run] if run else None
+        return outcome.records[0].run_id, outcome.records[0].machine, begun and begun.begun_at
 
 
 def _own(outcome: Outcome, logs: tuple[Path, ...], found: Replayed, *, run_id: str) -> Outcome:
@@ -175,15 +224,39 @@ def _told_by(outcome: Outcome) -> tuple[bool, int]:
     return outcome.outcome != "failed", len(outcome.records)
 
 
-def _numbered(outcome: Outcome, before: list[Outcome]) -> Outcome:
-    """Fits of one configuration are its trials in their order, where nothing else numbers them."""
-    taken = {each.spec.slug for each in before}
-    for trial in count(outcome.spec.trial or 1):
-        spec = replace(outcome.spec, trial=trial)
-        if spec.slug not in taken:
-            records = tuple(replace(record, trial=trial) for record in outcome.records)
-            return replace(outcome, spec=spec, records=records)
-    raise AssertionError
+def _one_after_the_other(runs: Iterable[list[tuple[Source, Outcome]]]) -> Iterator[tuple[Source, Outcome]]:
+    """The trials of each run are numbered on from those of the runs before, with all of their attempts."""
+    last = 0
+    for run in runs:
+        before = last
+        for source, outcome in sorted(run, key=lambda pair: pair[1].position):
+            numbered = _numbered(outcome, before + outcome.spec.trial)
+            if before:
+                numbered = replace(numbered, group=outcome.logged_as)
+            last = max(last, numbered.spec.trial)
+            yield source, numbered
+
+
+def _in_their_order(fits: list[Outcome], taken: set[tuple[str, int]]) -> Iterator[Outcome]:
+    """Fits of one configuration are its trials in their order; a further attempt is of the trial that is begun."""
+    latest: dict[tuple[str, int], TrialSpec] = {}
+    for outcome in fits:
+        spec = outcome.spec
+        whole = spec.configuration, spec.trial
+        before = latest.get(whole)
+        if before is not None and before.attempt < spec.attempt:
+            trial = before.trial
+        else:
+            trial = next(each for each in count(spec.trial or 1) if (spec.configuration, each) not in taken)
+        taken.add((spec.configuration, trial))
+        numbered = _numbered(outcome, trial)
+        latest[whole] = numbered.spec
+        yield numbered
+
+
+def _numbered(outcome: Outcome, trial: int) -> Outcome:
+    records = tuple(replace(record, trial=trial) for record in outcome.records)
+    return replace(outcome, spec=replace(outcome.spec, trial=trial), records=records)
 
 
 def _probes(sources: list[Source]) -> list[Path]:
@@ -192,11 +265,27 @@ def _probes(sources: list[Source]) -> list[Path]:
     return [file for file in beside if file.is_file()] if len(beside) == 1 else []
 
 
+def _bring_along(store: Store, run_id: str, path: Path, sources: list[Source]) -> list[str]:
+    """What was imported into runs that are replayed whole: it is beside what they measured, here as there."""
+    lines = []
+    top = path.resolve()
+    for folder in sorted({source.run.parent.resolve() for source in sources if source.run}):
+        tables = list(brought(LocalStore(folder.parent), folder.name)) if folder.is_relative_to(top) else []
+        for records in tables:
+            bring(store, f"runs/{run_id}", folder.name, with_run_id(records, run_id))
+        if tables:
+            lines.append(f"{counted(sum(map(len, tables)), 'imported timing')} of {folder.name} as imported")
+    return lines
+
+
 def _origin(sources: list[Source]) -> RunFile | None:
     """The run that all the logs are of, if there is one."""
     files = {source.run for source in sources}
-    if len(files) != 1 or (file := files.pop()) is None:
-        return None
+    file = files.pop() if len(files) == 1 else None
+    return None if file is None else _read_run(file)
+
+
+def _read_run(file: Path) -> RunFile | None:
     try:
         return msgspec.json.decode(file.read_bytes(), type=RunFile)
     except (ValueError, RecursionError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import io
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -19,6 +18,7 @@ from pipeline.settings import INCIDENTAL, JUDGING, TARGETS
 from pipeline.timelines import timelines
 from pipeline.trials import published
 from report.facts import BaselineSpec, Prices, RunFacts, Terms
+from report.words import listed
 from store.errors import SettingError, StoreError, UnfinishedError
 from store.protocol import Store
 
@@ -111,13 +111,20 @@ def raise_if_failed(run: Experiment) -> None:
         )
 
 
+def _nothing_to(do: str, run: RunFile) -> StoreError:
+    return StoreError(
+        f"run {run.run_id} has no trial that ended: there is nothing to {do} yet; yarnstick run with "
+        f"--run-id {run.run_id} goes on with it"
+    )
+
+
 def _gathered(store: Store, run: RunFile, outcomes: Iterable[Outcome]) -> pa.Table:
     """All that was measured, then all that was brought."""
     from report.merge import all_records
 
     records = all_records(outcomes, brought(store, f"runs/{run.run_id}"))
     if not records.num_rows:
-        raise StoreError(f"run {run.run_id} has no trial that ended: there is nothing to report yet")
+        raise _nothing_to("report", run)
     return records
 
 
@@ -189,26 +196,42 @@ def records_below(store: Store, folder: str, run: RunFile) -> pa.Table:
     if records.num_rows:
         return records
     if not store.exists(f"{folder}/{REPORT}/epochs.parquet"):
-        raise StoreError(f"run {run.run_id} has no trial that ended: there is nothing to compare yet")
-    return _reported(store, folder)
+        raise _nothing_to("compare", run)
+    return merged_records(store, folder)
 
 
 def _records(store: Store, run: RunFile) -> pa.Table:
-    return _reported(store, f"runs/{run.run_id}")
+    return merged_records(store, f"runs/{run.run_id}")
 
 
-def _reported(store: Store, folder: str) -> pa.Table:
+def merged_records(store: Store, folder: str) -> pa.Table:
+    """What the report of a run was made of, whatever version wrote it."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     from report.merge import aligned
 
-    return aligned(pq.read_table(io.BytesIO(store.read(f"{folder}/{REPORT}/epochs.parquet"))))
+    path = f"{folder}/{REPORT}/epochs.parquet"
+    try:
+        # Without Arrow's threads: a command that ends right after may be aborted by those that just began.
+        file = pq.ParquetFile(pa.BufferReader(store.read(path)), pre_buffer=False)
+        return aligned(file.read(use_threads=False))
+    except pa.ArrowException as error:
+        raise StoreError(
+            f"{store.url}/{path} cannot be read ({error}); yarnstick report --run-id {folder.rpartition('/')[2]} "
+            f"makes it anew"
+        ) from None
 
 
 def baseline_of(run: RunFile) -> BaselineSpec:
     """The one that the run was begun with, or is judged by since."""
-    section = "yarnstick.baseline"
-    return BaselineSpec(**{key: run.in_force[f"{section}.{key}"] for key in ("platform", "precision", "threads")})
+    names = {key: f"yarnstick.baseline.{key}" for key in ("platform", "precision", "threads")}
+    if missing := [name for name in names.values() if name not in run.in_force]:
+        raise StoreError(
+            f"{RUN} of run {run.run_id} has no {listed(missing)}; yarnstick report --run-id {run.run_id} with --set "
+            f"{missing[0]}=... gives it one"
+        )
+    return BaselineSpec(**{key: run.in_force[name] for key, name in names.items()})
 
 
 def terms_of(run: RunFile) -> Terms:

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from math import isclose
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,6 +25,7 @@ LONGEST_PROFILE = 50  # that a run id takes over as it is
 RUN = "run.json"
 MERGED = "report/merged.json"
 PUBLISHED = "report/published.json"
+SAME_MEMORY = 0.05  # what firmware and kernel keep of it differs by less from one boot to the next
 Decoded = TypeVar("Decoded")
 
 
@@ -45,6 +47,10 @@ class RunFile:
     begun_at: datetime
     judged_by: dict[str, Any] = field(default_factory=dict)  # given after that, instead of what `settings` says
     notes: tuple[str, ...] = ()  # what a reader of its report has to know, a sentence each
+
+    @property
+    def where(self) -> str:
+        return f"{self.machine} ({self.cpu}, {self.cores} cores, {self.memory_gb:g} GB)"
 
     @property
     def in_force(self) -> dict[str, Any]:
@@ -148,6 +154,12 @@ def differences(one: RunFile, other: RunFile) -> list[str]:
         if one.datasets[name] != other.datasets[name]
     ]
     return keys or sorted(names)
+
+
+def are_alike(one: RunFile, other: RunFile) -> bool:
+    """Whether times of both machines may be told as those of one; a name alone makes no other machine."""
+    same_memory = isclose(one.memory_gb, other.memory_gb, rel_tol=SAME_MEMORY)
+    return same_memory and (one.cpu, one.cores) == (other.cpu, other.cores)
 
 
 def _refits(run: RunFile) -> bool:

@@ -16,7 +16,7 @@ LARGEST = 2**31 - 1
 Whole = Annotated[int, Meta(ge=1, le=LARGEST)]
 Seed = Annotated[int, Meta(ge=0, le=LARGEST)]
 Positive = Annotated[float, Meta(gt=0)]
-NotNegative = Annotated[float, Meta(ge=0)]
+Money = Annotated[float, Meta(ge=0, le=1e9)]  # beyond that a product is soon no number any more
 Fraction = Annotated[float, Meta(gt=0, le=1)]
 Inner = Annotated[float, Meta(gt=0, lt=1)]
 Url = NewType("Url", str)  # of a store
@@ -71,9 +71,9 @@ class Targets(Struct, frozen=True, kw_only=True):
 
 
 class Price(Struct, frozen=True, kw_only=True):
-    core_hour: NotNegative | None
-    memory_gb_hour: NotNegative | None
-    gpu_hour: NotNegative | None
+    core_hour: Money | None
+    memory_gb_hour: Money | None
+    gpu_hour: Money | None
     currency: str
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pipeline.reporting import baseline_of, known_run, records_now
 from pipeline.run_file import RunFile
 from pipeline.runs import columns
+from report.versions import versions_of
 from report.words import listed
 from store.protocol import Store
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from report.pair import Pair
 
 
@@ -62,7 +60,7 @@ def compared(store: Store, one: str, other: str) -> Compared:
     return Compared(
         first=_machine(first),
         second=_machine(second),
-        warnings=tuple(_warnings(first, second, _versions(records), _versions(others))),
+        warnings=tuple(_warnings(first, second, versions_of(records), versions_of(others))),
         pairs=found.pairs,
         only_first=found.only_first,
         only_second=found.only_second,
@@ -71,11 +69,6 @@ def compared(store: Store, one: str, other: str) -> Compared:
 
 def _machine(run: RunFile) -> Machine:
     return Machine(run_id=run.run_id, machine=run.machine, cpu=run.cpu, cores=run.cores, memory_gb=run.memory_gb)
-
-
-def _versions(records: pl.DataFrame) -> dict[str, str]:
-    texts = sorted(records["versions"].drop_nulls().unique().to_list())
-    return {name: version for text in texts for name, version in json.loads(text).items()}
 
 
 def _warnings(first: RunFile, second: RunFile, versions: dict[str, str], others: dict[str, str]) -> list[str]:

@@ -47,12 +47,12 @@ def _of_trial(store: Store, folder: str, outcome: Outcome) -> list[Timeline]:
     from models.timeline import loads, timeline
     from report.timeline import Timeline
 
-    slug = outcome.spec.slug
+    group = outcome.logged_as
     for entry in store.list(folder):
         path = store.local(f"{folder}/{entry.name}")
-        tasks = _during(timeline(path), slug)
+        tasks = _during(timeline(path), group)
         if tasks:
-            load = next((each for each in loads(path) if each.group == slug), None)
+            load = next((each for each in loads(path) if each.group == group), None)
             return [Timeline(row=asdict(outcome.records[0]), trial=outcome.spec.trial, tasks=tasks, load=load)]
     return []
 

@@ -23,7 +23,7 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 LETTERS = {re.sub("[^a-z]", "", name): name for name in SOLVERS}
 WHOLE = re.compile(r"\d{1,15}(\.0*)?", re.ASCII)
 ON_GPU = "-cuda"  # how a platform's name ends that trains there
-BEYOND = 1e9  # seconds: more than thirty years
+MOST_PARAMETERS = 10**15  # of a network: counts of an epoch's work stay exact
 # What a status may begin with, and what it is then in a record. Any other says why there is no time.
 OUTCOMES = {
     "ok": "ok",
@@ -36,7 +36,7 @@ OUTCOMES = {
 # What tells configurations apart, and the rows of one of them.
 OF_CONFIGURATION = attrgetter(*(name for name in IDENTITY if name not in ("run_id", "origin")))
 OF_RECORD = attrgetter("trial", "epoch")
-Value = TypeVar("Value")
+Value = TypeVar("Value", int, float)
 
 
 def timings(
@@ -209,6 +209,10 @@ def _network(name: str | None) -> tuple[str, int | None]:
     if name.partition(":")[0] not in ("mlp", "perceptron"):
         return name, None
     network = Network.parse(name)
+    if (network.parameters or 0) > MOST_PARAMETERS:
+        raise SettingError(
+            f"network {name} has {network.parameters} parameters; write one of at most {MOST_PARAMETERS}"
+        )
     return network.name, network.parameters
 
 
@@ -247,40 +251,10 @@ def _number(cell: str) -> float:
     return value
 
 
-def _loss(cell: str) -> float:
-    return float(cell) if cell.lower() in ("nan", "inf", "infinity") else _at_least_zero(cell)
-
-
-def _at_least_zero(cell: str) -> float:
-    return _checked(_number(cell), lambda value: value >= 0)
-
-
-def _above_zero(cell: str) -> float:
-    return _checked(_number(cell), lambda value: 0 < value <= BEYOND)
-
-
-def _share(cell: str) -> float:
-    return _checked(_number(cell), lambda value: 0 <= value <= 1)
-
-
 def _whole(cell: str) -> int:
     if not WHOLE.fullmatch(cell):
         raise ValueError
     return int(cell.partition(".")[0])
-
-
-def _from_one(cell: str) -> int:
-    return _checked(_whole(cell), lambda value: value >= 1)
-
-
-def _batch(cell: str) -> int | None:
-    return None if cell.lower() == "full" else _from_one(cell)
-
-
-def _checked(value: Value, is_allowed: Callable[[Value], bool]) -> Value:
-    if not is_allowed(value):
-        raise ValueError
-    return value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,29 +264,59 @@ class Column:
     read: Callable[[str], Any]
     allowed: str
 
+    def or_words(self, words: Mapping[str, Any], allowed: str) -> Column:
+        def read(cell: str) -> Any:
+            return words[cell.lower()] if cell.lower() in words else self.read(cell)
+
+        return Column(read=read, allowed=self.allowed + allowed)
+
+
+def number(least: str, most: str, *, of: str = "a number", rest: str = "", zero: bool = False) -> Column:
+    """Both ends are checked as they are told. Sums, squares and ratios of what lies between them are numbers."""
+
+    def read(cell: str) -> float:
+        value = _number(cell)
+        return value if zero and value == 0 else _within(value, float(least), float(most))
+
+    return Column(read=read, allowed=f"{'0, or ' if zero else ''}{of} from {least} to {most}{rest}")
+
+
+def whole(least: int, most: int, *, rest: str = "") -> Column:
+    return Column(
+        read=lambda cell: _within(_whole(cell), least, most),
+        allowed=f"a whole number from {least} to {most}, without a unit{rest}",
+    )
+
+
+def _within(value: Value, least: float, most: float) -> Value:
+    if not least <= value <= most:
+        raise ValueError
+    return value
+
 
 NAME = f"a name of at most {LONGEST_TEXT} printable characters"
-COUNT = "a whole number from 1 on, without a unit"
+DIVERGED = {name: float(name) for name in ("nan", "inf", "infinity")}
+MACHINES, TIMES, ROWS = 10**6, 10**9, 10**12  # more of them nobody has
 COLUMNS = {
     "platform": Column(read=_text, allowed=NAME),
     "dataset": Column(read=_text, allowed=NAME),
-    "seconds": Column(read=_above_zero, allowed="a number above 0, as 12.5, without a unit"),
+    "seconds": number("1e-9", "1e9", rest=", as 12.5, without a unit"),
     "network": Column(read=_text, allowed=NAME),
     "solver": Column(read=_solver, allowed=NAME),
-    "batch_size": Column(read=_batch, allowed=f"{COUNT}, or full"),
+    "batch_size": whole(1, ROWS).or_words({"full": None}, ", or full"),
     "precision": Column(read=lambda cell: _text(cell).lower(), allowed=NAME),
-    "executors": Column(read=_whole, allowed="a whole number from 0 on, without a unit"),
-    "cores": Column(read=_from_one, allowed=f"{COUNT}: those of each executor"),
-    "memory_gb": Column(read=_above_zero, allowed="the machine's GB as a number above 0, without a unit"),
-    "workers": Column(read=_from_one, allowed=COUNT),
-    "nodes": Column(read=_from_one, allowed=COUNT),
-    "price_per_hour": Column(read=_at_least_zero, allowed="a number from 0 on, without a currency"),
-    "trial": Column(read=_from_one, allowed=COUNT),
-    "epoch": Column(read=_from_one, allowed=COUNT),
-    "epochs": Column(read=_from_one, allowed=COUNT),
-    "accuracy": Column(read=_share, allowed="a share from 0 to 1, as 0.977 for 97.7 %"),
-    "loss": Column(read=_loss, allowed="a number from 0 on, or nan or inf where it diverged"),
-    "rows": Column(read=_from_one, allowed=COUNT),
+    "executors": whole(0, MACHINES),
+    "cores": whole(1, MACHINES, rest=": those of each executor"),
+    "memory_gb": number("0.001", "1e6", of="the machine's GB as a number", rest=", without a unit"),
+    "workers": whole(1, MACHINES),
+    "nodes": whole(1, MACHINES),
+    "price_per_hour": number("1e-9", "1e9", rest=", without a currency", zero=True),
+    "trial": whole(1, TIMES),
+    "epoch": whole(1, TIMES),
+    "epochs": whole(1, TIMES),
+    "accuracy": number("0", "1", of="a share", rest=", as 0.977 for 97.7 %"),
+    "loss": number("1e-30", "1e30", zero=True).or_words(DIVERGED, ", or nan or inf where it diverged"),
+    "rows": whole(1, ROWS),
     "machine": Column(read=_text, allowed=NAME),
     "status": Column(read=_text, allowed=f"ok, or why there is no time, in {LONGEST_TEXT} printable characters"),
 }  # fmt: skip

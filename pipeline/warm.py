@@ -75,7 +75,6 @@ def _rehearse(work: Path) -> None:
         datasets={"made": _made(work)},
         surroundings=Surroundings(
             work=work,
-            data_url="",
             spark_conf={},
             archives=work / "eventlogs",
             lets_jvms_end=True,

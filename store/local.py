@@ -13,6 +13,10 @@ from store.errors import StoreError
 from store.protocol import Entry
 from store.publish import TEMPORARY, is_abandoned, temporary_name
 
+ELSEWHERE = "or set yarnstick.store.url to another place"
+PERMISSION = f"see to the permissions, {ELSEWHERE}"
+ROOM = f"make room or see to the permissions, {ELSEWHERE}"
+
 
 class LocalStore:
     def __init__(self, root: Path) -> None:
@@ -29,7 +33,7 @@ class LocalStore:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise StoreError(f"{self.url}/{path} cannot be listed: {error.strerror}") from None
+            raise StoreError(f"{self.url}/{path} cannot be listed: {error.strerror}; {PERMISSION}") from None
         return sorted(filter(None, entries), key=lambda entry: entry.name)
 
     def exists(self, path: str) -> bool:
@@ -48,7 +52,7 @@ class LocalStore:
         except FileNotFoundError:
             raise StoreError(f"{self.url}/{path} is not there") from None
         except OSError as error:
-            raise StoreError(f"{self.url}/{path} cannot be read: {error.strerror}") from None
+            raise StoreError(f"{self.url}/{path} cannot be read: {error.strerror}; {PERMISSION}") from None
 
     def tail(self, path: str, start: int) -> bytes:
         with self.open(path) as file:
@@ -61,7 +65,7 @@ class LocalStore:
             target.parent.mkdir(parents=True, exist_ok=True)
             return target.open("xb")
         except OSError as error:
-            raise StoreError(f"{self.url}/{path} cannot be written: {error.strerror}") from None
+            raise StoreError(f"{self.url}/{path} cannot be written: {error.strerror}; {ROOM}") from None
 
     def write(self, path: str, data: bytes) -> None:
         parent, _, _ = path.rpartition("/")
@@ -71,7 +75,7 @@ class LocalStore:
                 file.write(data)
             os.replace(self._path(temporary), self._path(path))
         except OSError as error:
-            raise StoreError(f"{self.url}/{path} cannot be written: {error.strerror}") from None
+            raise StoreError(f"{self.url}/{path} cannot be written: {error.strerror}; {ROOM}") from None
         finally:
             self.remove(temporary)
 
@@ -84,7 +88,7 @@ class LocalStore:
         except OSError as error:
             if destination.exists():
                 return False
-            raise StoreError(f"{self.url}/{target} cannot be published: {error.strerror}") from None
+            raise StoreError(f"{self.url}/{target} cannot be published: {error.strerror}; {ROOM}") from None
         return True
 
     def remove(self, path: str) -> None:
@@ -97,7 +101,7 @@ class LocalStore:
             with suppress(FileNotFoundError, NotADirectoryError):
                 target.unlink()
         except OSError as error:
-            raise StoreError(f"{self.url}/{path} cannot be removed: {error.strerror}") from None
+            raise StoreError(f"{self.url}/{path} cannot be removed: {error.strerror}; {PERMISSION}") from None
 
     def local(self, path: str) -> Path:
         target = self._path(path)

@@ -33,10 +33,6 @@ class Manifest:
     def rows(self) -> int:
         return sum(part.rows for part in self.parts)
 
-    @property
-    def total_bytes(self) -> int:
-        return sum(part.bytes for part in self.parts)
-
     def encode(self) -> bytes:
         return msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n"
 

@@ -21,7 +21,7 @@ def start(folder: Path, memory_mib: int, conf: dict[str, str]) -> Started:
     from models.spark_application import SparkApplication
     from models.spec import Resources
 
-    surroundings = Surroundings(work=folder, data_url="", spark_conf=conf, archives=folder / "eventlogs")
+    surroundings = Surroundings(work=folder, spark_conf=conf, archives=folder / "eventlogs")
     application = SparkApplication(Resources(executors=1, cores=1, memory_mib=memory_mib), surroundings)
     try:
         return Started(

@@ -130,7 +130,7 @@ class CsvFiles(OwnFiles):
                 label = self._cut(line)[1].strip(b" \t")
                 if label in labels:
                     return batch.where(index), label
-        raise DataError(f"{self._path} was changed while it was read")
+        raise DataError(f"{self._path} was changed while it was read; run again")
 
     def _batches(self, files: list[OwnFile], *, advance: Callable[[int], None] = lambda _: None) -> Iterator[Batch]:
         """All lines of all files but their headers."""

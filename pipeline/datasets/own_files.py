@@ -77,7 +77,7 @@ class OwnFiles(ABC):
             is_chosen = ~is_chosen
         read = yield from self._lines(files, found, is_chosen)
         if read != found.rows or _state(self._files()) != state:
-            raise DataError(f"{self._path} was changed while it was read")
+            raise DataError(f"{self._path} was changed while it was read; run again")
 
     @abstractmethod
     def _lines(self, files: list[OwnFile], found: Scan, is_chosen: NDArray[np.bool_]) -> Generator[bytes, None, int]:

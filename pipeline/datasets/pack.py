@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from mapreduce.ahead import ahead
 from mapreduce.rows import Batch, Declared, Origin, parse, read_batches
 from mapreduce.scaling import Scaling
 from models.dataset import Dataset
+from pipeline.datasets.part_writer import Group, PartWriter
 from pipeline.datasets.sources import SPLITS
 from pipeline.settings import Settings
 from store.errors import DataError
@@ -128,13 +127,11 @@ def _width(manifest: Manifest, code: Bytes | None) -> int:
     return int(manifest.facts["columns"]) * (1 if code else 4)
 
 
-def _packed(
-    store: Store, path: str, manifest: Manifest, code: Bytes | None
-) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
+def _packed(store: Store, path: str, manifest: Manifest, code: Bytes | None) -> Iterator[Group]:
     """Rows as the bytes they are kept in, and their labels."""
     declared = Declared(columns=manifest.facts["columns"], classes=manifest.facts["classes"])
 
-    def packed(batch: Batch) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def packed(batch: Batch) -> Group:
         rows = parse(batch, declared)
         if code is None:
             with np.errstate(over="ignore"):
@@ -157,9 +154,8 @@ def _lines(store: Store, path: str, manifest: Manifest) -> Iterator[Batch]:
             yield from read_batches(file, origin=Origin(name=f"{store.url}/{name}"))
 
 
-def _write(rows: Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]], staging: Staging, *, width: int) -> None:
+def _write(rows: Iterator[Group], staging: Staging, *, width: int) -> None:
     """Parts of whole row groups, all groups but the last of the same size."""
-    schema = pa.schema([("features", pa.binary(width)), ("label", pa.int64())])
     group_rows = max(1, min(GROUP_ROWS, GROUP_BYTES // width))
     groups = _groups(rows, group_rows)
     for number in itertools.count():
@@ -169,30 +165,16 @@ def _write(rows: Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]], staging:
             return
         with (
             staging.create(f"part-{number:05d}.parquet") as part,
-            pq.ParquetWriter(
-                part,
-                schema,
-                compression="zstd",
-                compression_level=1,
-                use_dictionary=False,
-                write_statistics=False,
-                write_page_checksum=True,
-            ) as writer,
+            PartWriter(part, width=width) as writer,
         ):
-            for features, labels in itertools.chain([first], part_groups):
-                column = pa.FixedSizeBinaryArray.from_buffers(
-                    pa.binary(width), len(labels), [None, pa.py_buffer(features)]
-                )
-                batch = pa.record_batch([column, pa.array(labels)], schema=schema)
-                writer.write_batch(batch, row_group_size=group_rows)
-                part.rows += len(labels)
+            for group in itertools.chain([first], part_groups):
+                writer.write(group)
+                part.rows += len(group[1])
 
 
-def _groups(
-    rows: Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]], group_rows: int
-) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
+def _groups(rows: Iterator[Group], group_rows: int) -> Iterator[Group]:
     """The same rows in groups of one size; the last one may be smaller."""
-    waiting: list[tuple[NDArray[np.uint8], NDArray[np.int64]]] = []
+    waiting: list[Group] = []
     count = 0
     for features, labels in rows:
         waiting.append((features, labels))
@@ -208,6 +190,6 @@ def _groups(
 
 
 def _joined(
-    waiting: list[tuple[NDArray[np.uint8], NDArray[np.int64]]],
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    waiting: list[Group],
+) -> Group:
     return np.concatenate([features for features, _ in waiting]), np.concatenate([labels for _, labels in waiting])

@@ -92,7 +92,7 @@ class ParquetFiles(OwnFiles):
             if row >= 0:
                 label = part.label[row].as_py()
                 return f"{_where(part, row, part.label_name)} holds the label {label}, which {self._outside(classes)}"
-        return f"{self._path} was changed while it was read"
+        return f"{self._path} was changed while it was read; run again"
 
     def _check_features(self, part: Part) -> None:
         """Every cell is a finite number within the declared limits; else the first that is not, row by row."""

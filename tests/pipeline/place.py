@@ -13,6 +13,9 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import psutil
 
 TOP = Path(__file__).parent.parent.parent
 DEADLINE_SECONDS = 120
@@ -153,6 +156,23 @@ def finish(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
         process.communicate()
         raise
     return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+
+def kill_whole(process: subprocess.Popen[Any]) -> None:
+    """With all its children at once: none sees another one's end, and none is left when this returns."""
+    whole = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    for each in whole:
+        each.suspend()
+    for each in whole:
+        each.kill()
+    eventually(lambda: not any(map(_lives, whole)))  # the kernel takes their memory back first
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def eventually(is_so: Callable[[], object], *, seconds: float = DEADLINE_SECONDS) -> None:

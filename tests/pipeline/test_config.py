@@ -129,7 +129,7 @@ def test_a_relative_path_counts_from_the_file_that_names_it(place: Path, write: 
 
 def test_a_named_file_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LUIGI_CONFIG_PATH", "no/such.cfg")
-    assert refused() == "LUIGI_CONFIG_PATH=no/such.cfg: no such file"
+    assert refused() == "LUIGI_CONFIG_PATH=no/such.cfg: no such file; correct or unset it"
 
 
 def test_it_tells_whether_there_is_a_configuration_of_ones_own(write: Write) -> None:
@@ -314,6 +314,11 @@ def test_numbers_of_a_list_are_finite(numbers: str) -> None:
         ("seed=x", "--set: yarnstick.seed = x: write a whole number, at least 0"),
         ("seed=-1", "--set: yarnstick.seed = -1: write a whole number, at least 0"),
         ("noisy_repeats=99", "--set: yarnstick.noisy_repeats = 99: write a whole number, at least 0 and at most 10"),
+        (
+            "price.gpu_hour=1e308",
+            "--set: yarnstick.price.gpu_hour = 1e308: write a finite number, at least 0 and at most 1e+09, or leave it "
+            "empty",
+        ),
         ("scale=both", "--set: yarnstick.scale = both: write global or pixel"),
         ("csv.header=ja", "--set: yarnstick.csv.header = ja: write true or false"),
         *(

@@ -57,7 +57,7 @@ def measure(tmp_path: Path, yarn: WrongYarn, monkeypatch: pytest.MonkeyPatch) ->
             session="own",
             noisy_cores=1000.0,
             datasets={"made": DATA},
-            surroundings=Surroundings(work=work, data_url="", spark_conf={}, archives=work, yarn=on(yarn, work)),
+            surroundings=Surroundings(work=work, spark_conf={}, archives=work, yarn=on(yarn, work)),
             parent=os.getpid(),
             quiet_share=0.05,
             quiet_seconds=quiet_seconds,

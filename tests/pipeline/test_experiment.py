@@ -20,6 +20,7 @@ from pipeline.settings import Settings
 from store.errors import SettingError, StoreError
 from tests.pipeline.conftest import Finished
 from tests.pipeline.place import Place
+from tests.pipeline.test_trials import outcome
 
 
 @pytest.fixture
@@ -81,6 +82,50 @@ def test_prices_are_no_part_of_what_was_measured_and_targets_only_where_mllib_fi
     baseline = msgspec.structs.replace(configured.baseline, precision="float64")
     with pytest.raises(SettingError, match=r"other values of yarnstick\.baseline\.precision; "):
         Experiment(msgspec.structs.replace(configured, baseline=baseline), "R").begin()
+
+
+def on_another_machine(monkeypatch: pytest.MonkeyPatch, *, mib: int, cores: int = 4, cpu: str = "EPYC") -> None:
+    monkeypatch.setattr("pipeline.experiment.gethostname", lambda: f"edge-{mib}")
+    monkeypatch.setattr("pipeline.experiment.cpu_name", lambda: cpu)
+    monkeypatch.setattr("pipeline.experiment.usable_cores", lambda: cores)
+    monkeypatch.setattr("pipeline.experiment.memory_mib", lambda: mib)
+
+
+def test_what_is_timed_here_is_of_one_machine(configured: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_another_machine(monkeypatch, mib=16384)
+    begun = Experiment(configured, "R").begin()
+    on_another_machine(monkeypatch, mib=16000)
+    assert Experiment(configured, "R").begin() == begun, "a spare one that is alike"
+    for other_one in ({"cpu": "Xeon"}, {"cores": 8}, {"mib": 32768}):
+        on_another_machine(monkeypatch, **{"mib": 16384} | other_one)
+        with pytest.raises(SettingError) as error:
+            Experiment(configured, "R").begin()
+        for part in ("begun on edge-16384 (EPYC, 4 cores, 16 GB)", "would be timed on edge-", "yarnstick runs merge"):
+            assert part in str(error.value)
+        assert unfinished_run(configured) is None, "another one begins"
+    for planned in (run := Experiment(configured, "R")).planned:
+        run.trials.publish(outcome("ok", spec=planned.spec), events=b"", logs={})
+    assert Experiment(configured, "R").begin() == begun, "its report can be made anywhere"
+
+
+def test_trials_on_a_cluster_may_be_continued_on_any_machine(
+    configured: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark = msgspec.structs.replace(configured.spark, master="spark://master:7077")
+    there = msgspec.structs.replace(configured, spark=spark)
+    mixed = other(there, platforms=("torch-cpu", "steady"), solvers=("gd",))
+    on_another_machine(monkeypatch, mib=16384)
+    Experiment(there, "R").begin()
+    Experiment(mixed, "M").begin()
+    on_another_machine(monkeypatch, mib=32768, cpu="Xeon")
+    Experiment(there, "R").begin()
+    assert unfinished_run(there) == "R"
+    with pytest.raises(SettingError, match=r"run M was begun on edge-16384 .* would be timed on edge-32768 \(Xeon, "):
+        Experiment(mixed, "M").begin()
+    for planned in (run := Experiment(mixed, "M")).planned:
+        if planned.spec.platform == "torch-cpu":
+            run.trials.publish(outcome("ok", spec=planned.spec), events=b"", logs={})
+    Experiment(mixed, "M").begin()
 
 
 def test_the_same_file_with_other_rows_is_named(configured: Settings, place: Place) -> None:

@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -163,6 +163,20 @@ def test_an_index_that_is_gone_or_damaged_is_made_again(copied: Place) -> None:
     assert names(store) == ["R"]
 
 
+def test_entries_of_a_version_that_took_trainings_of_all_lengths_for_one_are_made_again(copied: Place) -> None:
+    store = LocalStore(copied.store)
+    before = entries(store)[0]
+    for file in index_files(copied):
+        lines = [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
+        for line in lines:
+            for each in line["measured"]:
+                del each["whole_epochs"]
+        file.write_bytes(gzip.compress("\n".join(map(json.dumps, lines)).encode()))
+    after = entries(store)[0]
+    assert [replace(each, noted_at=START) for each in after] == [replace(each, noted_at=START) for each in before]
+    assert all(each.noted_at > old.noted_at for each, old in zip(after, before, strict=True))
+
+
 def test_writers_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     """Two put the index together at once, and a run is reported again between their reading and their writing."""
     many(tmp_path, 3)
@@ -313,6 +327,58 @@ def test_a_damaged_run_hides_no_other(copied: Place) -> None:
     assert "run.json is damaged" in done.stdout
     assert "Traceback" not in done.stderr
     assert "1 run of profile tiny" in done.stdout
+
+
+def rewritten(place: Place, name: str, table: pa.Table) -> None:
+    pq.write_table(table, place.store / "runs" / name / "report" / "epochs.parquet")
+
+
+def test_records_of_another_version_are_read_as_far_as_they_tell(copied: Place) -> None:
+    again(copied, "old", days=1)
+    rewritten(copied, "old", epochs_table(copied, "old").drop_columns(["staleness", "divergence", "tainted"]))
+    done = copied.run("history", "--profile", "tiny")
+    assert done.returncode == 0, done.stderr
+    assert "2 runs of profile tiny" in done.stdout
+    assert "Note:" not in done.stdout
+
+
+def without_names(table: pa.Table) -> pa.Table:
+    return table.drop_columns(["run_id"])
+
+
+def with_words(table: pa.Table) -> pa.Table:
+    return table.set_column(table.column_names.index("seconds"), "seconds", pa.array(["x"] * len(table)))
+
+
+def of_nobody(table: pa.Table) -> pa.Table:
+    return table.set_column(table.column_names.index("platform"), "platform", pa.nulls(len(table), pa.string()))
+
+
+@pytest.mark.parametrize("changed", [without_names, with_words, of_nobody])
+def test_records_that_cannot_be_read_cost_their_own_run_and_a_sentence(
+    copied: Place, changed: Callable[[pa.Table], pa.Table]
+) -> None:
+    again(copied, "odd", days=1)
+    rewritten(copied, "odd", changed(epochs_table(copied, "odd")))
+    assert "epochs.parquet cannot be read" in said_of_the_odd(copied)
+
+
+def test_settings_that_cannot_be_read_cost_their_own_run_and_a_sentence(copied: Place) -> None:
+    again(copied, "odd", days=1)
+    path = copied.store / "runs" / "odd" / "run.json"
+    about = json.loads(path.read_text())
+    path.write_text(json.dumps(about | {"settings": about["settings"] | {"yarnstick.baseline.threads": "many"}}))
+    assert "run odd cannot be read" in said_of_the_odd(copied)
+
+
+def said_of_the_odd(place: Place) -> str:
+    looked = look(LocalStore(place.store), "tiny")
+    assert looked.history is not None
+    assert [each.entry.run_id for each in looked.history.runs] == ["R"]
+    [(run, said)] = looked.damaged.items()
+    assert (run, "\n" in said) == ("odd", False)
+    assert "yarnstick report --run-id odd" in said
+    return said
 
 
 def test_all_of_it_is_exported_as_json(copied: Place) -> None:

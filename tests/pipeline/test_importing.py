@@ -70,6 +70,18 @@ def test_one_bad_row_and_nothing_is_imported(settings: Settings, bad: str) -> No
     assert not Path("store").exists()
 
 
+def test_the_ends_of_what_is_allowed_have_a_report(settings: Settings) -> None:
+    """What is in a run stays there: no report of it may fail for the size of a number."""
+    least, most = "1e-9,1,1,0.001,1e-9,1,0,1e-30", "1e9,1000000,1000000,1e6,1e9,1000000000000,1,1e30"
+    head = "seconds,executors,cores,memory_gb,price_per_hour,rows,accuracy,loss,platform,dataset,trial\n"
+    rows = (f"{of},{name},d,{trial}\n" for of, name in ((least, "a"), (most, "b")) for trial in (1, 1_000_000_000))
+    said = import_timings(written(head + "".join(rows)), "R", settings)
+    assert said[-1].startswith("Report: ")
+    with pytest.raises(DataError, match=r"line 2, column seconds: '1e-310' is not allowed; write a number from 1e-9"):
+        import_timings(written("platform,dataset,seconds\na,x,1e-310\nb,x,1000\n"), "S", settings)
+    assert not Path("store/runs/S").exists()
+
+
 def test_a_second_file_comes_beside_the_first_and_the_same_timings_are_refused(settings: Settings) -> None:
     import_timings(written(GOOD), "R", settings)
     before = report_of("R")
@@ -158,7 +170,7 @@ def test_a_damaged_file_of_records_is_named(settings: Settings) -> None:
 def test_a_run_id_and_a_file_that_cannot_be_are_told(settings: Settings) -> None:
     with pytest.raises(SettingError, match="run id"):
         import_timings(written(GOOD), "../R", settings)
-    with pytest.raises(DataError, match=r"none\.csv cannot be read: No such file"):
+    with pytest.raises(DataError, match=r"none\.csv cannot be read: No such file.*; name a CSV file of timings"):
         import_timings(Path("none.csv"), "R", settings)
     with pytest.raises(DataError, match="cannot be read: Is a directory"):
         import_timings(Path(), "R", settings)

@@ -63,7 +63,7 @@ def launcher(work: Path, *, shares_sessions: bool = True, listener: Listener = l
         session="shared" if shares_sessions else "own",
         noisy_cores=1000.0,
         datasets={"made": DATA},
-        surroundings=Surroundings(work=work, data_url="", spark_conf={}, archives=work),
+        surroundings=Surroundings(work=work, spark_conf={}, archives=work),
         parent=os.getpid(),
     )
     return Launcher(session=session, shares_sessions=shares_sessions, work=work, invocation="now", listener=listener)

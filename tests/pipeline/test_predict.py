@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.pipeline.conftest import Finished
@@ -50,6 +52,25 @@ def test_errors_are_one_sentence(measured: Place, finished: Finished, tmp_path: 
         done = measured.run(*ASK, *there, *wrong)
         assert done.returncode == 2
         assert "Traceback" not in done.stderr
+
+
+def test_records_of_another_version_are_read_as_far_as_they_tell(measured: Place, tmp_path: Path) -> None:
+    place = Place(tmp_path / "old", PROFILE)
+    shutil.copytree(measured.store, place.store)
+    path = place.store / "runs" / "P" / "report" / "epochs.parquet"
+    ask = (*ASK, "--dataset", "synthetic:200x6x3")
+    before = place.run(*ask)
+    pq.write_table(pq.read_table(path).drop_columns(["staleness", "divergence"]), path)
+    after = place.run(*ask)
+    assert after.returncode == 0, after.stderr
+    assert after.stdout == before.stdout
+    about = place.store / "runs" / "P" / "run.json"
+    whole = json.loads(about.read_text())
+    del whole["settings"]["yarnstick.baseline.threads"]
+    about.write_text(json.dumps(whole))
+    assert_one_error(place.run(*ask), "run P", "no yarnstick.baseline.threads")
+    path.write_bytes(b"PAR1")
+    assert_one_error(place.run(*ask), "epochs.parquet cannot be read", "yarnstick report --run-id P")
 
 
 def test_it_imports_nothing_that_trains_or_draws(measured: Place) -> None:

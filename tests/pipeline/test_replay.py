@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,8 @@ from models.record import LEDGER
 from models.replayed import Names, memory_mib
 from models.spec import Network
 from pipeline.config import read_settings
-from pipeline.replay import find, replay, told, trials
+from pipeline.importing import import_timings
+from pipeline.replay import Source, find, replay, told, trials
 from pipeline.reporting import again
 from pipeline.settings import Settings
 from report.merge import records_table
@@ -42,6 +45,7 @@ from tests.models.spark_logs import (
     whole,
 )
 from tests.pipeline.place import Place, assert_one_error
+from tests.report.made import outcome, torch, with_records
 
 TIMES = ("seconds", "cpu_seconds", *LEDGER)
 GD_TRIAL = next(RECORDED.glob("trials/*-gd-*"))
@@ -268,6 +272,98 @@ def test_a_trial_of_ours_that_was_killed_has_its_epochs_from_the_log(
     assert set(found["dataset"]) == {"synthetic:2000x40x4"}
 
 
+def of_run(run: str, trial: int, attempt: int, factor: float, *, noisy: bool = False) -> Source:
+    began = {"A": 0, "B": 100}[run] + 10 * trial + attempt
+    made = outcome(torch(1, 0.5), trial=trial, attempt=attempt, factor=factor, position=began)
+    return Source(logs=(), outcome=replace(with_records(made, run_id=run), noisy=noisy))
+
+
+def test_a_trial_of_several_runs_keeps_its_own_attempts() -> None:
+    one = [of_run("A", trial, 1, 1.0) for trial in (1, 2, 3)]
+    other = [of_run("B", 1, 1, 5.0, noisy=True), *(of_run("B", trial, 1 + (trial == 1), 1.1) for trial in (1, 2, 3))]
+    found = trials([*one, *other], "R", names=Names()).outcomes
+    assert [(each.spec.trial, each.spec.attempt, each.noisy) for each in found] == [
+        (1, 1, False), (2, 1, False), (3, 1, False), (4, 1, True), (4, 2, False), (5, 1, False), (6, 1, False),
+    ]  # fmt: skip
+    assert [each.position for each in found] == [1, 2, 3, 4, 5, 6, 7]
+    assert {(record.trial, each.spec.trial) for each in found for record in each.records} == {
+        (n, n) for n in range(1, 7)
+    }
+    again_alone = trials(other, "R", names=Names()).outcomes
+    assert [each.spec.trial for each in again_alone] == [1, 1, 2, 3], "one run has the numbers that it had"
+
+
+def test_attempts_in_logs_alone_stay_with_their_trial(tmp_path: Path, records: Callable[..., pl.DataFrame]) -> None:
+    """The run of a log is not told: a first attempt is of another trial."""
+    named = GD_TRIAL.name.removesuffix("-t1-a1")
+    for session, attempts in (("a", [1]), ("b", [1, 2])):
+        for attempt in attempts:
+            group = f"{named}-t1-a{attempt}"
+            at = 5000 + 100_000 * (2 * (session == "b") + attempt)
+            events = theirs(*gd_fit(3, at=at, group=group), unpersisted())
+            name = f"app-{session}{attempt}"
+            written(tmp_path / name, *(each | ({"App ID": name} if "App ID" in each else {}) for each in events))
+    found = records(tmp_path).select("trial", "attempt").unique(maintain_order=True)
+    assert found.rows() == [(1, 1), (2, 1), (2, 2)]
+
+
+def another_run(folder: Path) -> Path:
+    """The recorded one, as if it had been measured another day."""
+    shutil.copytree(RECORDED, folder)
+    about = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps(about | {"run_id": "other", "begun_at": "2026-11-19T00:00:00Z"}))
+    for path in folder.glob("trials/*/outcome.json"):
+        before = Outcome.decode(path.read_bytes())
+        began = before.records[0].started_at
+        assert began is not None
+        path.write_bytes(with_records(before, run_id="other", started_at=began + timedelta(days=1)).encode())
+    return folder
+
+
+def test_each_trial_of_several_runs_has_its_own_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And is found in it, when what was replayed is replayed."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(RECORDED, tmp_path / "both" / "a")
+    another_run(tmp_path / "both" / "b")
+    found = trials(list(find(tmp_path / "both")), "R", names=Names())
+    assert [(slug[-5:], logs[0].parents[3].name) for slug, logs in found.logs.items()] == [
+        ("t1-a1", "a"), ("t1-a1", "a"), ("t2-a1", "b"), ("t2-a1", "b"),
+    ]  # fmt: skip
+    settings = read_settings("default", store="store")
+    assert replay_as_r(tmp_path / "both", settings)[0] == "4 trials, 16 epochs"
+    noisy = tmp_path / "store" / "runs" / "R" / "trials"
+    for path in noisy.glob("*-t1-a1/outcome.json"):
+        path.write_text(path.read_text().replace('"noisy": false', '"noisy": true', 1))
+    again(settings, "R")
+    tasks = pl.read_csv(tmp_path / "store" / "runs" / "R" / "report" / "timeline.csv")
+    assert set(tasks["trial"]) == {2}
+    once_more = trials(list(find(tmp_path / "store" / "runs" / "R")), "S", names=Names())
+    assert (len(once_more.outcomes), once_more.left_out) == (4, [])
+
+
+def test_a_copy_of_a_run_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = archived(tmp_path / "all", **{"yarnstick.price.core_hour": 36.0})
+    settings = read_settings("default", store="all/store")
+    assert replay_as_r(run, settings)[0] == "3 trials, 12 epochs"
+    shutil.copytree(run, tmp_path / "all" / "backup")
+    shutil.rmtree(tmp_path / "all" / "backup" / "trials" / GD_TRIAL.name)
+    said = replay(tmp_path / "all", "S", read_settings("default", store="store"), names=Names())
+    assert said[0] == "3 trials, 12 epochs"
+    assert "left out: 5 trials found again, as in a copy of a run: each counts once" in said
+    about = json.loads(Path("store/runs/S/run.json").read_text())["settings"]
+    assert about["yarnstick.price.core_hour"] == 36, "one run is judged as it was, wherever its copies lie"
+
+
+def test_a_damaged_copy_leaves_the_other_one(tmp_path: Path, records: Callable[..., pl.DataFrame]) -> None:
+    for name in ("a", "b"):
+        shutil.copytree(RECORDED, tmp_path / "both" / name)
+    (log,) = (tmp_path / "both" / "a" / "trials" / GD_TRIAL.name).glob("eventlog/*/events_*")
+    log.with_suffix("").write_bytes(lines(theirs(*gd_fit(3))))
+    log.unlink()
+    assert records(tmp_path / "both").filter(solver="gd").height == 4
+
+
 def test_a_lost_executor_taints(tmp_path: Path, records: Callable[..., pl.DataFrame]) -> None:
     events = theirs(*gd_fit(4), unpersisted())
     found = records(written(tmp_path / "app", *events[:-4], removed("2", at=5000), *events[-4:]))
@@ -375,6 +471,21 @@ def test_what_is_given_with_a_replay_counts_before_what_the_archived_run_had(
     about = json.loads(Path("store/runs/R/report/environment.json").read_text())["settings"]
     assert (about["yarnstick.price.core_hour"], about["yarnstick.price.currency"]) == (9, "EUR")
     assert said[-1].startswith("Run R is judged by its own yarnstick.price.currency, ")
+
+
+def test_timings_imported_into_an_archived_run_come_along(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = read_settings("default", store="store")
+    shutil.copytree(archived(tmp_path), tmp_path / "store" / "runs" / "tiny")
+    Path("theirs.csv").write_text("platform,dataset,trial,seconds\nelsewhere,mnist,1,1.5\nelsewhere,mnist,2,1.6\n")
+    import_timings(Path("theirs.csv"), "tiny", settings)
+    said = replay_as_r(tmp_path / "store" / "runs" / "tiny", settings)
+    assert "2 imported timings of tiny as imported" in said
+    table = pl.read_csv("store/runs/R/report/epochs.csv", infer_schema_length=None)
+    there = table.filter(pl.col("origin") == "theirs.csv")
+    assert (set(there["run_id"]), sorted(there["seconds"])) == ({"R"}, [1.5, 1.6])
+    one = tmp_path / "store" / "runs" / "tiny" / "trials" / GD_TRIAL.name
+    assert not any("as imported" in line for line in replay(one, "one", settings, names=Names()))
 
 
 def test_a_replay_that_was_killed_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

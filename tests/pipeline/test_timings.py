@@ -117,25 +117,38 @@ def test_where_there_is_no_time_the_status_says_why(status: str, outcome: str, r
 @pytest.mark.parametrize(
     ("column", "cell", "allowed"),
     [
-        ("seconds", "12 s", "a number above 0, as 12.5, without a unit"),
+        ("seconds", "12 s", "a number from 1e-9 to 1e9, as 12.5, without a unit"),
         ("seconds", "12s", "without a unit"),
-        ("seconds", "-3", "a number above 0"),
-        ("seconds", "0", "a number above 0"),
-        ("seconds", "nan", "a number above 0"),
-        ("seconds", "1e999", "a number above 0"),
-        ("seconds", "=1+1", "a number above 0"),
-        ("seconds", "١٢", "a number above 0"),
-        ("executors", "-1", "a whole number from 0 on"),
-        ("executors", "1.5", "a whole number from 0 on"),
-        ("cores", "4 cores", "a whole number from 1 on, without a unit"),
-        ("memory_gb", "64 GB", "the machine's GB as a number above 0, without a unit"),
+        ("seconds", "-3", "a number from 1e-9 to 1e9"),
+        ("seconds", "0", "a number from 1e-9 to 1e9"),
+        ("seconds", "nan", "a number from 1e-9 to 1e9"),
+        ("seconds", "1e999", "a number from 1e-9 to 1e9"),
+        ("seconds", "=1+1", "a number from 1e-9 to 1e9"),
+        ("seconds", "١٢", "a number from 1e-9 to 1e9"),
+        ("executors", "-1", "a whole number from 0 to 1000000"),
+        ("executors", "1.5", "a whole number from 0 to 1000000"),
+        ("cores", "4 cores", "a whole number from 1 to 1000000, without a unit: those of each"),
+        ("memory_gb", "64 GB", "the machine's GB as a number from 0.001 to 1e6, without a unit"),
         ("price_per_hour", "$1", "without a currency"),
         ("accuracy", "97.7", "a share from 0 to 1, as 0.977 for 97.7 %"),
         ("accuracy", "97.7%", "a share from 0 to 1"),
-        ("loss", "-0.5", "a number from 0 on"),
-        ("trial", "0", "a whole number from 1 on"),
-        ("epoch", "first", "a whole number from 1 on"),
-        ("rows", "60000000000000000000000", "a whole number from 1 on"),
+        ("loss", "-0.5", "0, or a number from 1e-30 to 1e30, or nan or inf"),
+        ("trial", "0", "a whole number from 1 to 1000000000"),
+        ("epoch", "first", "a whole number from 1 to 1000000000"),
+        ("rows", "60000000000000000000000", "a whole number from 1 to 1000000000000"),
+        ("seconds", "1e-310", "a number from 1e-9 to 1e9"),
+        ("memory_gb", "1e-310", "a number from 0.001 to 1e6"),
+        ("memory_gb", "1e300", "a number from 0.001 to 1e6"),
+        ("price_per_hour", "1e308", "0, or a number from 1e-9 to 1e9, without a currency"),
+        ("price_per_hour", "1e-310", "0, or a number from 1e-9 to 1e9"),
+        ("loss", "1e308", "a number from 1e-30 to 1e30, or nan or inf"),
+        ("loss", "1e-310", "0, or a number from 1e-30"),
+        ("executors", "999999999999999", "a whole number from 0 to 1000000"),
+        ("cores", "99999999999999", "a whole number from 1 to 1000000"),
+        ("workers", "1000001", "a whole number from 1 to 1000000"),
+        ("nodes", "1000001", "a whole number from 1 to 1000000"),
+        ("epochs", "1000000001", "a whole number from 1 to 1000000000"),
+        ("batch_size", "1000000000001", "a whole number from 1 to 1000000000000, without a unit, or full"),
         ("batch_size", "half", "or full"),
         ("platform", "", "a name of at most 200"),
         ("dataset", "a\0b", "printable"),
@@ -148,6 +161,20 @@ def test_a_bad_cell_is_named_with_its_line_its_column_and_what_is_allowed(column
     said = refused(f"{head}\n{good.splitlines()[1]}\n{cells}")
     assert said.startswith(f"theirs.csv, line 3, column {column}: ")
     assert allowed in said
+
+
+@pytest.mark.parametrize(
+    ("column", "cells", "found"),
+    [
+        ("price_per_hour", ["0", "0.00", "1e-9", "1e9"], [0, 0, 1e-9, 1e9]),
+        ("loss", ["0", "1E30", "Infinity"], [0, 1e30, float("inf")]),
+        ("seconds", ["1e-9", "1000000000"], [1e-9, 1e9]),
+        ("executors", ["0", "1000000.0"], [None, 1_000_000]),
+        ("batch_size", ["full", "1"], [None, 1]),
+    ],
+)
+def test_the_ends_of_what_is_allowed_are_in_it(column: str, cells: list[str], found: list[float | None]) -> None:
+    assert [getattr(record, column) for cell in cells for record in read(row(**{column: cell}))] == found
 
 
 def test_a_comma_for_a_decimal_point_is_told() -> None:
@@ -171,6 +198,7 @@ def test_a_comma_for_a_decimal_point_is_told() -> None:
         (row(epoch="4", epochs="3"), "column epoch: '4' is not allowed; write a number up to the 3"),
         (row(solver="gd", batch_size="64"), "column batch_size: '64' is not allowed; write nothing, as gd takes"),
         (row(network="mlp:*-8-3"), "line 2, column network: network 'mlp:*-8-3' has a *"),
+        (row(network="mlp:784-999999999-999999999-10"), "1000000793999999215 parameters; write one"),
         (row(seconds=""), "column seconds: it is empty, and no status says why"),
         (row(seconds="", status="ok"), "no status says why"),
     ],
