@@ -9,6 +9,7 @@ import atexit
 import json
 import logging
 import os
+import time
 from contextlib import suppress
 from functools import cache
 from getpass import getuser
@@ -21,6 +22,7 @@ from store.errors import SettingError
 
 TIMEOUT_SECONDS = 5.0
 PING_SECONDS = 1.0  # as Luigi's own workers; luigid takes for dead who is silent for its worker_disconnect_delay
+LOOK_SECONDS = 0.25
 NOBODY = "another process"
 
 
@@ -92,10 +94,7 @@ def claim(url: str, store_url: str, run_id: str) -> None:
     given = luigid.ask("get_work", worker=mine, host=gethostname())
     if given["task_id"] != task:
         holders = [each["worker"] for each in given["running_tasks"] if each["task_id"] == task]
-        raise AtWorkElsewhereError(
-            f"run {run_id} is being measured by {holders[0] if holders else NOBODY}, says luigid at {luigid.shown}; "
-            f"nothing is to be done here"
-        )
+        raise AtWorkElsewhereError(_measured_by(holders[0] if holders else NOBODY, run_id, luigid))
     pings = KeepAliveThread(luigid, mine, PING_SECONDS, lambda message: None)
     pings.daemon = True
     pings.start()
@@ -108,7 +107,35 @@ def claim(url: str, store_url: str, run_id: str) -> None:
                 luigid.ask("add_task", worker=mine, task_id=task, status="DONE")
 
     atexit.register(release)
+    _outwait_dead_workers(luigid, run_id, but=mine)
     logging.getLogger("luigi-interface.yarnstick").debug("luigid at %s gave us run %s", luigid.shown, run_id)
+
+
+def _outwait_dead_workers(luigid: Luigid, run_id: str, *, but: str) -> None:
+    """Who was killed held its claim by one worker and its trials by another, of which luigid may miss one later.
+
+    Until then it lets nobody else run the trial that was left, and Luigi ends without it.
+    """
+    first: dict[str, float] = {}
+    while True:
+        # Both make luigid look for who is silent.
+        running = luigid.ask("task_list", status="RUNNING", limit=False).values()
+        workers = {each["worker_running"] for each in running if each["params"].get("run_id") == run_id} - {but}
+        heard = {
+            each["name"]: each["last_active"]
+            for each in luigid.ask("worker_list", include_running=False)
+            if each["name"] in workers
+        }
+        if not heard:
+            return
+        for worker, when in heard.items():
+            if first.setdefault(worker, when) != when:  # it lives, as of a run of this name in another store
+                raise AtWorkElsewhereError(_measured_by(worker, run_id, luigid))
+        time.sleep(LOOK_SECONDS)
+
+
+def _measured_by(worker: str, run_id: str, luigid: Luigid) -> str:
+    return f"run {run_id} is being measured by {worker}, says luigid at {luigid.shown}; nothing is to be done here"
 
 
 def _user() -> str:

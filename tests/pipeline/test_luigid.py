@@ -12,8 +12,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from luigi.worker import KeepAliveThread
 
-from pipeline.luigid import _ask_directly
+import pipeline.luigid
 from tests.pipeline.place import LUIGI, PROFILE, Place, assert_one_error, eventually, finish
 
 LUIGID = [sys.executable, "-c", "from luigi.cmdline import luigid; luigid()"]
@@ -88,6 +89,10 @@ def luigid(tmp_path: Path) -> Iterator[Luigid]:
     made.stop()
 
 
+def workers(asked: pipeline.luigid.Luigid) -> list[str]:
+    return [each["name"] for each in asked.ask("worker_list", include_running=False)]
+
+
 def await_first_trial(place: Place, *processes: subprocess.Popen[str]) -> None:
     eventually(lambda: place.trials("R") or all(each.poll() is not None for each in processes))
     if not place.trials("R"):
@@ -145,6 +150,46 @@ def test_a_killed_one_is_continued_by_a_later_one(luigid: Luigid) -> None:
     assert len(after) == 3
     assert before.items() <= after.items(), "what was published is measured again by nobody"
     assert "report.html" in one.report("R")
+
+
+def test_one_whose_trials_luigid_misses_later_than_its_claim_is_continued_at_once(luigid: Luigid) -> None:
+    one, two = luigid.places
+    killed = one.start(*LINE, command=LUIGI)
+    await_first_trial(one, killed)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.communicate()
+    asked = pipeline.luigid.Luigid(f"http://127.0.0.1:{luigid.port}")
+    [trials] = [name for name in workers(asked) if name.startswith("Worker(")]
+
+    def has_missed_the_claim() -> bool:
+        asked.ping(trials)
+        return workers(asked) == [trials]
+
+    eventually(has_missed_the_claim)
+    done = two.run(*LINE, command=LUIGI)
+    assert done.returncode == 0, done.stderr
+    assert len(one.trials("R")) == 3
+
+
+def test_a_run_whose_trials_another_worker_has_is_left_to_it(luigid: Luigid) -> None:
+    """As one of the same name that goes to another store."""
+    [place, _] = luigid.places
+    asked = pipeline.luigid.Luigid(f"http://127.0.0.1:{luigid.port}")
+    asked.ask("add_task", worker="other", task_id="Trial_R", status="PENDING", family="Trial", params={"run_id": "R"})
+    assert asked.ask("get_work", worker="other", host="elsewhere")["task_id"] == "Trial_R"
+    pings = KeepAliveThread(asked, "other", 0.5, lambda message: None)
+    pings.start()
+    try:
+        done = place.run(*LINE, command=LUIGI)
+    finally:
+        pings.stop()
+        pings.join()
+    assert done.returncode == ALREADY_RUNNING, done.stderr
+    assert "run R is being measured by other, says luigid" in done.stderr
+    assert not place.trials("R")
+    # It has given the run up, too.
+    running = asked.ask("task_list", status="RUNNING", limit=False)
+    assert list(running) == ["Trial_R"]
 
 
 def test_without_luigid_it_is_one_sentence(luigid: Luigid) -> None:
@@ -207,7 +252,7 @@ def test_what_else_needs_no_proxy_stays(before: dict[str, str], after: str, monk
         monkeypatch.delenv(name)
     for name, value in before.items():
         monkeypatch.setenv(name, value)
-    _ask_directly("luigid.lan")
+    pipeline.luigid._ask_directly("luigid.lan")
     assert os.environ["no_proxy"] == after
 
 
