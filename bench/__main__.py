@@ -2,7 +2,7 @@
 
 Exit code 1 when one is over its bound, 3 on a loaded machine. `python -m bench NAME...` runs some of them: training,
 executors, unequal, data, report, replay, answers, memory, quick, and cluster where one is in the environment; network,
-floor, fractions, idle-cluster, memory-20 and memory-zeros by their names only.
+floor, fractions, stragglers, idle-cluster, memory-20 and memory-zeros by their names only.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from bench import (
     quick,
     replay,
     report,
+    stragglers,
     training,
     unequal,
 )
@@ -62,6 +63,7 @@ BY_NAME_ONLY: dict[str, Part] = {
     "idle-cluster": idle_cluster.rows,
     "floor": watched(_floor, "floor"),
     "fractions": fractions.rows,
+    "stragglers": stragglers.rows,
     "memory-20": memory.of(20),
     "memory-zeros": memory.of(6, zeros=0.8),  # about as many as MNIST has, which compress
 }

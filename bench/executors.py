@@ -155,17 +155,21 @@ def descent(platform: str, resources: Resources, precision: str) -> TrialSpec:
     )
 
 
-def random_bytes(folder: Path) -> Dataset:
-    """Of MNIST's size: what is in them does not change how long they take."""
+def random_bytes(folder: Path, *, learnable: bool = False) -> Dataset:
+    """Of MNIST's size: what is in them does not change how long they take. Some labels can be learnt, by lines."""
     folder.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(0)
     counts = {"train": ROWS, "test": ROWS // 6}
+    lines = random.standard_normal((NETWORK.inputs, NETWORK.classes), np.float32)
     for split, count in counts.items():
         values = random.integers(0, 256, (count, NETWORK.inputs), np.uint8)
         features = pa.FixedSizeBinaryArray.from_buffers(
             pa.binary(NETWORK.inputs), count, [None, pa.py_buffer(values.tobytes())]
         )
-        table = pa.table({"features": features, "label": pa.array(random.integers(0, NETWORK.classes, count))})
+        labels = random.integers(0, NETWORK.classes, count)
+        if learnable:
+            labels = ((values - np.float32(127.5)) @ lines).argmax(axis=1)
+        table = pa.table({"features": features, "label": pa.array(labels)})
         pq.write_table(table, folder / f"{split}.parquet", row_group_size=8192)
     return Dataset(
         name="bench",

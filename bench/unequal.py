@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from bench.executors import ON_SPARK, descent, random_bytes
 from bench.load import quiet
-from bench.slowed import slowed
+from bench.slowed import python_of_executors, slowed
 from models.dataset import Dataset
 from models.platforms.torch_spark import TorchSpark
 from models.protocol import Surroundings
@@ -25,7 +22,6 @@ BOUND = 0.85  # two thirds, and what moving and noise cost
 BEFORE, LATER = 3, 4  # epochs in which rows may still move, and those that count
 # To the fast one and to the slow one, around two to one, which is the proportion of their speeds.
 SHARES = ("1:1", "3:2", "7:4", "2:1", "9:4", "5:2", "3:1")
-DAEMON = "pyspark.daemon"
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
@@ -84,25 +80,5 @@ def _row(name: str, seconds: float, against: float, bound: float | None) -> dict
 
 
 def _slow() -> AbstractContextManager[None]:
-    """Whatever Python works for one of our executors is stopped half of the time."""
-    [executor, *_] = sorted(each.pid for each in _executors())
-    return slowed(partial(_workers, executor), stopped=STOPPED, running=RUNNING)
-
-
-def _executors() -> set[psutil.Process]:
-    """The JVMs whose Python daemons are there."""
-    found = set()
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.Error):
-            parent = process.parent()
-            if DAEMON in process.cmdline() and parent is not None and DAEMON not in parent.cmdline():
-                found.add(parent)
-    return found
-
-
-def _workers(executor: int) -> list[psutil.Process]:
-    """Forks of the executor's daemon."""
-    with suppress(psutil.Error):
-        every = psutil.Process(executor).children(recursive=True)
-        return [each for each in every if each.ppid() != executor and DAEMON in each.cmdline()]
-    return []
+    """One of our executors is stopped half of the time."""
+    return slowed(python_of_executors()[0], stopped=STOPPED, running=RUNNING)
