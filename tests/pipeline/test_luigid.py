@@ -114,6 +114,14 @@ def await_first_trial(place: Place, *processes: subprocess.Popen[str]) -> None:
         pytest.fail(finish(processes[0]).stderr)
 
 
+def killed_after_a_trial(place: Place) -> int:
+    process = place.start(*LINE, command=LUIGI)
+    await_first_trial(place, process)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    return process.pid
+
+
 def assert_leaves_it(done: subprocess.CompletedProcess[str], *, process: int) -> None:
     assert done.returncode == ALREADY_RUNNING, done.stderr
     assert "Traceback" not in done.stdout + done.stderr
@@ -146,14 +154,11 @@ def test_one_trains_and_the_others_end_cleanly(luigid: Luigid) -> None:
 
 def test_a_killed_one_is_continued_by_a_later_one(luigid: Luigid) -> None:
     one, two = luigid.places
-    killed = one.start(*LINE, command=LUIGI)
-    await_first_trial(one, killed)
-    os.killpg(killed.pid, signal.SIGKILL)
-    killed.communicate()
+    killed = killed_after_a_trial(one)
     before = one.trials("R")
     asked = pipeline.luigid.Luigid(f"http://127.0.0.1:{luigid.port}")
     with pinged(asked, *workers(asked)):
-        assert_leaves_it(two.run(*LINE, command=LUIGI), process=killed.pid)
+        assert_leaves_it(two.run(*LINE, command=LUIGI), process=killed)
 
     def continues() -> bool:
         done = two.run(*LINE, command=LUIGI)
@@ -169,10 +174,7 @@ def test_a_killed_one_is_continued_by_a_later_one(luigid: Luigid) -> None:
 
 def test_one_whose_trials_luigid_misses_later_than_its_claim_is_continued_at_once(luigid: Luigid) -> None:
     one, two = luigid.places
-    killed = one.start(*LINE, command=LUIGI)
-    await_first_trial(one, killed)
-    os.killpg(killed.pid, signal.SIGKILL)
-    killed.communicate()
+    killed_after_a_trial(one)
     asked = pipeline.luigid.Luigid(f"http://127.0.0.1:{luigid.port}")
     [trials] = [name for name in workers(asked) if name.startswith("Worker(")]
 
