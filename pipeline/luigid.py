@@ -22,7 +22,7 @@ from store.errors import SettingError
 
 TIMEOUT_SECONDS = 5.0
 PING_SECONDS = 1.0  # as Luigi's own workers; luigid takes for dead who is silent for its worker_disconnect_delay
-LOOK_SECONDS = 0.25
+LOOKS, LOOK_SECONDS = 20, 0.25
 NOBODY = "another process"
 
 
@@ -86,15 +86,9 @@ def claim(url: str, store_url: str, run_id: str) -> None:
     luigid = Luigid(url)
     mine = f"yarnstick(host={gethostname()}, user={_user()}, pid={os.getpid()}, salt={uuid4().hex[:8]})"
     task = f"yarnstick_run {run_id} of {store_url}"
-    about = {"family": "Run", "params": {"run_id": run_id, "store": store_url}}
-    # One that is RUNNING stays so. One that was DONE a moment ago becomes PENDING only by way of UNKNOWN.
-    for status in ("UNKNOWN", "PENDING"):
-        luigid.ask("add_task", worker=mine, task_id=task, status=status, **about)
-    # Of several that ask, luigid gives it to one.
-    given = luigid.ask("get_work", worker=mine, host=gethostname())
-    if given["task_id"] != task:
-        holders = [each["worker"] for each in given["running_tasks"] if each["task_id"] == task]
-        raise AtWorkElsewhereError(_measured_by(holders[0] if holders else NOBODY, run_id, luigid))
+    holder = _holder(luigid, task, mine, family="Run", params={"run_id": run_id, "store": store_url})
+    if holder != mine:
+        raise AtWorkElsewhereError(_measured_by(holder, run_id, luigid))
     pings = KeepAliveThread(luigid, mine, PING_SECONDS, lambda message: None)
     pings.daemon = True
     pings.start()
@@ -109,6 +103,21 @@ def claim(url: str, store_url: str, run_id: str) -> None:
     atexit.register(release)
     _outwait_dead_workers(luigid, run_id, but=mine)
     logging.getLogger("luigi-interface.yarnstick").debug("luigid at %s gave us run %s", luigid.shown, run_id)
+
+
+def _holder(luigid: Luigid, task: str, mine: str, **about: Any) -> str:
+    """The worker that has the task: of several that ask, luigid gives it to one."""
+    # One that is RUNNING stays so. One that was DONE a moment ago becomes PENDING only by way of UNKNOWN.
+    luigid.ask("add_task", worker=mine, task_id=task, status="UNKNOWN", **about)
+    for look in range(LOOKS):
+        if look:
+            time.sleep(LOOK_SECONDS)  # nobody has it: another one made it UNKNOWN, and may or may not come back for it
+        luigid.ask("add_task", worker=mine, task_id=task, status="PENDING", **about)
+        given = luigid.ask("get_work", worker=mine, host=gethostname())
+        holders = [each["worker"] for each in given["running_tasks"] if each["task_id"] == task]
+        if given["task_id"] == task or holders:
+            return mine if given["task_id"] == task else str(holders[0])
+    return NOBODY
 
 
 def _outwait_dead_workers(luigid: Luigid, run_id: str, *, but: str) -> None:

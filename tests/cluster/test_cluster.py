@@ -238,6 +238,7 @@ def test_down_leaves_nothing_and_up_finds_the_data(broken: Cluster) -> None:
     assert cat("night.txt") == b"over night"
 
 
+@pytest.mark.timeout(900)
 def test_a_second_cluster_beside_it_comes_and_goes(cluster: Cluster, small: Cluster) -> None:
     before = cluster.status()
     # Killed half-way, as by a closing laptop: what it had started is found again.

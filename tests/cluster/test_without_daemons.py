@@ -29,6 +29,7 @@ from cluster.room import DISK_BYTES, EXECUTOR_MIB, MASTER_MIB, too_full, too_sma
 from models.spark_containers import executor_mib, master_mib
 from models.spec import Resources
 from pipeline.config import read_settings
+from tests.pipeline.place import eventually
 
 TOP = Path(__file__).parent.parent.parent
 
@@ -71,7 +72,7 @@ def test_who_does_not_end_is_killed(place: Place) -> None:
     while "deaf" not in log.read_text(encoding="utf-8"):
         assert deaf.is_alive()
     assert processes.end([deaf], patience=0.5) == [deaf]
-    assert not deaf.is_alive()
+    eventually(lambda: not deaf.is_alive())
 
 
 def test_the_record_of_a_dead_process_is_removed(place: Place) -> None:

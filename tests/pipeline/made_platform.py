@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,6 +14,15 @@ from models.dataset import Dataset
 from models.protocol import Epoch, Surroundings
 from models.spec import TrialSpec
 from store.errors import TrialError
+
+
+def _await_turn() -> None:
+    """As long as a file is there, trainings beyond so many as it says wait; each has a line of the notes."""
+    notes = Path(os.environ["MADE_NOTES"])
+    most = notes.with_name("most")
+    with suppress(FileNotFoundError):
+        while len(notes.read_text().splitlines()) > int(most.read_text()):
+            time.sleep(0.02)
 
 
 class Steady:
@@ -31,6 +41,7 @@ class Steady:
         mode = self._surroundings.work.stat().st_mode & 0o777
         with Path(os.environ["MADE_NOTES"]).open("a") as notes:
             notes.write(f"{os.getpid()} {mode:o} {self._surroundings.work} {spec.slug}\n")
+        _await_turn()
         if how == "with a child":
             subprocess.Popen(["sleep", "600"])
         if how == "no epoch":
@@ -46,9 +57,11 @@ class Steady:
                 os._exit(3)
             if epoch == 2 and how == "stop early":
                 return
+            if epoch == 3 and how == "hang":
+                time.sleep(600)
             yield Epoch(
                 epoch=epoch,
-                seconds=0.01 * epoch,
+                seconds=float(os.environ.get("MADE_SECONDS", 0.01 * epoch)),
                 samples=data.rows(spec.data_fraction),
                 loss=float("nan") if epoch == 2 and how == "diverge" else 1.0 / epoch,
                 test_accuracy=0.5,

@@ -9,8 +9,10 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from pipeline.lease import measuring_lease
@@ -28,10 +30,13 @@ def rows(place: Place, run_id: str) -> list[dict[str, str]]:
 def interrupt(place: Place, number: signal.Signals, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run, and send a signal to the command alone when its first new trial is published."""
     before = {name: place.trials(name) for name in place.runs()}
-    process = place.start(*arguments, MADE_SLEEP="0.5")
+    place.hold()
+    process = place.start(*arguments)
     eventually(lambda: any(place.trials(name).keys() - before.get(name, {}).keys() for name in place.runs()))
     process.send_signal(number)
-    return finish(process)
+    done = finish(process)
+    place.go_on()
+    return done
 
 
 def test_a_run_ends_with_a_report_and_says_where(finished: Finished) -> None:
@@ -89,10 +94,12 @@ def test_a_report_of_an_unknown_run_says_which_are_known(finished: Finished, pla
 
 
 def test_a_killed_run_is_continued(place: Place) -> None:
-    first = place.start(*RUN, MADE_SLEEP="0.5")
+    place.hold()
+    first = place.start(*RUN)
     eventually(lambda: any(place.trials(name) for name in place.runs()))
     os.killpg(first.pid, signal.SIGKILL)
     finish(first)
+    place.go_on()
     [name] = place.runs()
     before = place.trials(name)
     assert 1 <= len(before) < 4
@@ -181,15 +188,22 @@ def test_what_diverged_or_is_not_there_does_not_fail_a_run(place: Place) -> None
     assert [row["mean_seconds"] for row in rows(place, "D") if row["status"].startswith("diverged")] == [""]
 
 
+def has_open(process: subprocess.Popen[str], path: Path) -> bool:
+    return process.poll() is not None or str(path) in [each.path for each in psutil.Process(process.pid).open_files()]
+
+
 def test_two_at_once_measure_each_trial_once(place: Place) -> None:
     settings = (*RUN, "--run-id", "T", "--set", "profile.tiny.platforms=steady")
-    both = [place.start(*settings, MADE_SLEEP="0.2") for _ in range(2)]
+    lease = place.folder / "lease.lock"
+    with measuring_lease(lease, waiting=pytest.fail):
+        both = [place.start(*settings) for _ in range(2)]
+        eventually(lambda: all(has_open(process, lease) for process in both))
     ends = [finish(process) for process in both]
     assert [(end.returncode, end.stderr) for end in ends] == [(0, ""), (0, "")]
     assert len(place.trained()) == len(set(place.trained())) == 4
     assert place.trials("T").keys() == set(place.trained())
-    waited = f"waits until another measurement on this host ends ({place.folder / 'lease.lock'})"
-    assert any(waited in end.stdout for end in ends)
+    waited = f"waits until another measurement on this host ends ({lease})"
+    assert all(waited in end.stdout for end in ends)
     assert sum(int(row["trials"]) for row in rows(place, "T")) == 4
 
 
@@ -275,7 +289,7 @@ def test_a_plan_is_also_json(place: Place) -> None:
 def test_a_run_ends_when_its_minutes_are_over_and_the_next_call_continues(place: Place) -> None:
     """What is over is the time for another trial of the same kind, known from the one that just ran."""
     steady = (*RUN, "--run-id", "M", "--set", "profile.tiny.cores=1", "--set", "profile.tiny.trials=40")
-    first = place.run(*steady, "--max-minutes", "0.15", MADE_SLEEP="1")
+    first = place.run(*steady, "--max-minutes", "10", MADE_SECONDS="900")
     assert first.returncode == 0, first.stderr
     assert first.stderr == ""
     done = len(place.trials("M"))
@@ -314,18 +328,26 @@ def test_minutes_are_a_number_above_0(minutes: str, place: Place) -> None:
     assert "Error: Invalid value for '--max-minutes'" in done.stderr
 
 
+def reporting(process: subprocess.Popen[str]) -> bool:
+    for child in psutil.Process(process.pid).children():
+        with suppress(psutil.Error):  # of one that has ended
+            if "pipeline.partial_report" in child.cmdline():
+                return True
+    return False
+
+
 def test_a_second_ctrl_c_ends_the_report_too(place: Place) -> None:
-    process = place.start(*RUN, "--run-id", "I", MADE_SLEEP="0.5")
+    slow = place.folder / "packages" / "sitecustomize.py"
+    slow.write_text("import sys, time\nif 'pipeline.partial_report' in sys.orig_argv:\n    time.sleep(600)\n")
+    place.hold()
+    process = place.start(*RUN, "--run-id", "I")
     eventually(lambda: place.trials("I"))
     process.send_signal(signal.SIGINT)
-    eventually(
-        lambda: (
-            not (place.folder / "build" / "cache" / "work").exists()
-            or not any((place.folder / "build" / "cache" / "work").iterdir())
-        )
-    )
+    eventually(lambda: reporting(process))
     process.send_signal(signal.SIGINT)
     done = finish(process)
+    slow.unlink()
+    place.go_on()
     assert done.returncode == 130
     assert "Traceback" not in done.stderr
     assert done.stderr.endswith("; the same command with --run-id I continues with the trials that are missing.\n")

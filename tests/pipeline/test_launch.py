@@ -167,7 +167,7 @@ def test_a_platform_that_is_not_there_is_a_failed_trial(launch: Launcher) -> Non
 def test_a_trial_whose_processes_are_killed_keeps_its_epochs(
     work: Path, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MADE_SLEEP", "0.5")
+    monkeypatch.setenv("MADE_HOW", "hang")
     heard: list[Event] = []
 
     def kill_after_the_second_epoch(event: Event) -> None:
@@ -182,7 +182,7 @@ def test_a_trial_whose_processes_are_killed_keeps_its_epochs(
     assert [record.epoch for record in measured.outcome.records] == [1, 2]
     assert {record.outcome for record in measured.outcome.records} == {"failed"}
     assert [event.kind for event in heard] == ["begun", "epoch", "epoch", "ended"]
-    monkeypatch.setenv("MADE_SLEEP", "0")
+    monkeypatch.setenv("MADE_HOW", "")
     assert launch.measure(spec(trial=1, learning_rate=0.1), position=2).outcome.outcome == "ok"
     assert started(notes)[0][0] != started(notes)[1][0]
     launch.close()

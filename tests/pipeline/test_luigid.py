@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from luigi.worker import KeepAliveThread
@@ -20,7 +21,7 @@ from tests.pipeline.place import LUIGI, PROFILE, Place, assert_one_error, eventu
 
 LUIGID = [sys.executable, "-c", "from luigi.cmdline import luigid; luigid()"]
 LINE = ("--profile", "tiny", "--run-id", "R")
-DISCONNECTED_SECONDS = 5  # after which luigid takes a silent worker for dead
+PATIENT_SECONDS, IMPATIENT_SECONDS = 60, 10  # after which luigid takes a silent worker for dead
 ALREADY_RUNNING = 10
 MINE = "".join(f"{first},{second},{int(first > second)}\n" for first in range(8) for second in range(8))
 
@@ -35,18 +36,19 @@ def free_port() -> int:
 class Luigid:
     """A central scheduler on loopback, and two places that it serves, as two hosts with one store have it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, disconnected_seconds: int = PATIENT_SECONDS) -> None:
         self.folder = folder
         self.port = free_port()
+        self.asked = pipeline.luigid.Luigid(f"http://127.0.0.1:{self.port}")
         self.places = [self._place(folder / name) for name in ("one", "two")]
         (folder / "luigid").mkdir()
-        # Otherwise it looks for dead workers once a minute, and takes them for dead after another one.
-        impatient = f"[scheduler]\nworker_disconnect_delay = {DISCONNECTED_SECONDS}\nprune_on_get_work = true\n"
-        (folder / "luigid" / "luigi.cfg").write_text(impatient)
+        # Otherwise it looks for dead workers once a minute.
+        settings = f"[scheduler]\nworker_disconnect_delay = {disconnected_seconds}\nprune_on_get_work = true\n"
+        (folder / "luigid" / "luigi.cfg").write_text(settings)
         self.process: subprocess.Popen[bytes] | None = None
 
     def _place(self, folder: Path) -> Place:
-        settings = PROFILE.replace("platforms = steady", "platforms = numpy").replace("trials = 2", "trials = 3")
+        settings = PROFILE.replace("cores = 1 2", "cores = 1").replace("trials = 2", "trials = 3")
         settings = settings.replace("synthetic:200x6x3", f"csv:{self.folder / 'mine.csv'}")
         (self.folder / "mine.csv").write_text(MINE)
         place = Place(folder, settings)
@@ -55,6 +57,8 @@ class Luigid:
             file.write("[core]\nlocal_scheduler = false\ndefault_scheduler_host = 127.0.0.1\n")
             file.write(f"default_scheduler_port = {self.port}\nrpc-retry-attempts = 1\nrpc-retry-wait = 1\n")
         place.store = self.folder / "store"
+        place.notes = self.folder / "notes.txt"
+        place.environment["MADE_NOTES"] = str(place.notes)
         return place
 
     def start(self) -> None:
@@ -84,10 +88,25 @@ class Luigid:
 
 @pytest.fixture
 def luigid(tmp_path: Path) -> Iterator[Luigid]:
-    made = Luigid(tmp_path)
-    made.start()
-    yield made
-    made.stop()
+    with running(Luigid(tmp_path)) as made:
+        yield made
+
+
+@pytest.fixture
+def impatient(tmp_path: Path) -> Iterator[Luigid]:
+    with running(Luigid(tmp_path, disconnected_seconds=IMPATIENT_SECONDS)) as made:
+        yield made
+
+
+@contextmanager
+def running(luigid: Luigid) -> Iterator[Luigid]:
+    luigid.start()
+    try:
+        yield luigid
+    finally:
+        luigid.stop()
+        for place in luigid.places:
+            place.end()
 
 
 def workers(asked: pipeline.luigid.Luigid) -> list[str]:
@@ -114,12 +133,17 @@ def await_first_trial(place: Place, *processes: subprocess.Popen[str]) -> None:
         pytest.fail(finish(processes[0]).stderr)
 
 
-def killed_after_a_trial(place: Place) -> int:
+def killed_after_a_trial(luigid: Luigid) -> tuple[int, list[str]]:
+    """Its process, and the names of its workers."""
+    [place, _] = luigid.places
+    place.hold()
     process = place.start(*LINE, command=LUIGI)
     await_first_trial(place, process)
+    names = workers(luigid.asked)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
-    return process.pid
+    place.go_on()
+    return process.pid, names
 
 
 def assert_leaves_it(done: subprocess.CompletedProcess[str], *, process: int) -> None:
@@ -132,9 +156,11 @@ def assert_leaves_it(done: subprocess.CompletedProcess[str], *, process: int) ->
 
 def test_one_trains_and_the_others_end_cleanly(luigid: Luigid) -> None:
     one, two = luigid.places
+    one.hold()
     both = [place.start(*LINE, command=LUIGI) for place in (one, two)]
     await_first_trial(one, *both)
     late = two.run(*LINE, command=LUIGI)
+    one.go_on()
     done = [finish(process) for process in both]
     trained, left = sorted(done, key=lambda each: each.returncode)
     assert trained.returncode == 0, trained.stderr
@@ -152,12 +178,36 @@ def test_one_trains_and_the_others_end_cleanly(luigid: Luigid) -> None:
     assert one.trials("R") == trials
 
 
-def test_a_killed_one_is_continued_by_a_later_one(luigid: Luigid) -> None:
-    one, two = luigid.places
-    killed = killed_after_a_trial(one)
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_who_asks_while_another_begins_to_ask_learns_who_has_it(luigid: Luigid, comes_back: bool) -> None:
+    """The other's UNKNOWN comes between our PENDING and our asking for work; its own asking after ours, or never."""
+
+    class Beside(pipeline.luigid.Luigid):
+        asked = 0
+
+        def ask(self, method: str, **arguments: Any) -> Any:
+            if method != "get_work":
+                return super().ask(method, **arguments)
+            self.asked += 1
+            if self.asked == 1:
+                super().ask("add_task", worker="other", task_id="run", status="UNKNOWN")
+            answer = super().ask(method, **arguments)
+            if self.asked == 1:
+                assert answer["task_id"] is None
+                if comes_back:
+                    super().ask("add_task", worker="other", task_id="run", status="PENDING")
+                    assert super().ask("get_work", worker="other", host="elsewhere")["task_id"] == "run"
+            return answer
+
+    beside = Beside(f"http://127.0.0.1:{luigid.port}")
+    assert pipeline.luigid._holder(beside, "run", "mine") == ("other" if comes_back else "mine")
+
+
+def test_a_killed_one_is_continued_by_a_later_one(impatient: Luigid) -> None:
+    one, two = impatient.places
+    killed, names = killed_after_a_trial(impatient)
     before = one.trials("R")
-    asked = pipeline.luigid.Luigid(f"http://127.0.0.1:{luigid.port}")
-    with pinged(asked, *workers(asked)):
+    with pinged(impatient.asked, *names):
         assert_leaves_it(two.run(*LINE, command=LUIGI), process=killed)
 
     def continues() -> bool:
@@ -172,15 +222,13 @@ def test_a_killed_one_is_continued_by_a_later_one(luigid: Luigid) -> None:
     assert "report.html" in one.report("R")
 
 
-def test_one_whose_trials_luigid_misses_later_than_its_claim_is_continued_at_once(luigid: Luigid) -> None:
-    one, two = luigid.places
-    killed_after_a_trial(one)
-    asked = pipeline.luigid.Luigid(f"http://127.0.0.1:{luigid.port}")
-    [trials] = [name for name in workers(asked) if name.startswith("Worker(")]
+def test_one_whose_trials_luigid_misses_later_than_its_claim_is_continued_at_once(impatient: Luigid) -> None:
+    one, two = impatient.places
+    [trials] = [name for name in killed_after_a_trial(impatient)[1] if name.startswith("Worker(")]
 
     def has_missed_the_claim() -> bool:
-        asked.ping(trials)
-        return workers(asked) == [trials]
+        impatient.asked.ping(trials)
+        return workers(impatient.asked) == [trials]
 
     eventually(has_missed_the_claim)
     done = two.run(*LINE, command=LUIGI)
@@ -191,7 +239,7 @@ def test_one_whose_trials_luigid_misses_later_than_its_claim_is_continued_at_onc
 def test_a_run_whose_trials_another_worker_has_is_left_to_it(luigid: Luigid) -> None:
     """As one of the same name that goes to another store."""
     [place, _] = luigid.places
-    asked = pipeline.luigid.Luigid(f"http://127.0.0.1:{luigid.port}")
+    asked = luigid.asked
     asked.ask("add_task", worker="other", task_id="Trial_R", status="PENDING", family="Trial", params={"run_id": "R"})
     assert asked.ask("get_work", worker="other", host="elsewhere")["task_id"] == "Trial_R"
     with pinged(asked, "other"):
@@ -216,9 +264,11 @@ def test_without_luigid_it_is_one_sentence(luigid: Luigid) -> None:
 
 def test_a_luigid_that_ends_is_one_sentence_and_the_same_command_continues(luigid: Luigid) -> None:
     [place, _] = luigid.places
+    place.hold()
     process = place.start(*LINE, command=LUIGI)
     await_first_trial(place, process)
     luigid.stop()
+    place.go_on()
     done = finish(process)
     assert done.returncode == 4, done.stderr
     assert "Traceback" not in done.stdout + done.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -74,7 +73,7 @@ def test_records_of_another_version_are_read_as_far_as_they_tell(measured: Place
 
 
 def test_it_imports_nothing_that_trains_or_draws(measured: Place) -> None:
-    """What would make it slow; the seconds themselves are those of a machine that may be busy."""
+    """What would make it slow; `make bench` has the seconds."""
     heavy = "('torch', 'altair', 'pyspark', 'luigi', 'scipy.stats', 'pandas')"
     code = f"""
 import atexit, sys
@@ -82,9 +81,6 @@ atexit.register(lambda: print([name for name in {heavy} if name in sys.modules],
 from pipeline.cli import main
 main()
 """
-    begun = time.monotonic()
     done = measured.run(*ASK, "--dataset", "synthetic:200x6x3", command=[sys.executable, "-c", code])
-    took = time.monotonic() - begun
     assert done.returncode == 0, done.stderr
     assert done.stderr == "[]\n"
-    assert took < 20

@@ -58,14 +58,17 @@ def out(done: subprocess.CompletedProcess[str]) -> str:
 
 def test_the_list_says_how_each_run_ended(copied: Place) -> None:
     steady = ("--set", "profile.tiny.platforms=steady")
-    killed = copied.start(*RUN, *steady, "--run-id", "killed", MADE_SLEEP="0.5")
+    copied.hold()
+    killed = copied.start(*RUN, *steady, "--run-id", "killed")
     eventually(lambda: copied.trials("killed"))
     os.killpg(killed.pid, signal.SIGKILL)
     killed.communicate()
-    stopped = copied.start(*RUN, *steady, "--run-id", "stopped", MADE_SLEEP="0.5")
+    copied.hold()
+    stopped = copied.start(*RUN, *steady, "--run-id", "stopped")
     eventually(lambda: copied.trials("stopped"))
     stopped.send_signal(signal.SIGINT)
     assert finish(stopped).returncode == 130
+    copied.go_on()
     copied.fails.touch()
     fickle = ("--set", "profile.tiny.platforms=fickle", "--run-id", "failed")
     assert copied.run(*RUN, *fickle).returncode == 1

@@ -12,7 +12,7 @@ from tests.pipeline.place import Place, eventually, finish
 
 EXECUTORS = {"platforms": "torch-spark", "executors": "2", "cores": "1", "memory_mib": "1024", "trials": "1"}
 # Epochs of some milliseconds: the executor is killed among them.
-SETTINGS = EXECUTORS | {"datasets": "synthetic:20000x6x3", "networks": "mlp:*-64-*", "epochs": "200"}
+SETTINGS = EXECUTORS | {"datasets": "synthetic:20000x6x3", "networks": "mlp:*-64-*", "epochs": "1000"}
 
 
 @pytest.mark.spark

@@ -24,7 +24,7 @@ from store.errors import DataError
 
 @pytest.fixture
 def errand(told) -> Errand:
-    return Errand(title="Made", seconds=0.5, progress=told)
+    return Errand(title="Made", seconds=30, progress=told)
 
 
 @pytest.fixture
