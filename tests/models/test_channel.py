@@ -14,6 +14,7 @@ from models.channel import END, Files, Mailbox
 from store.errors import StoreError
 from store.local import LocalStore
 from store.protocol import Store
+from tests.made_clock import MadeClock
 
 
 @pytest.fixture
@@ -70,18 +71,18 @@ def test_who_is_forsaken_gives_up(store: Store, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_who_is_remembered_goes_on_waiting(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channel, "ALIVE_SECONDS", 0.0)
-    monkeypatch.setattr(channel, "STORE_POLL_SECONDS", 0.01)
-    monkeypatch.setattr(channel, "FORSAKEN_SECONDS", 0.5)
     asking = Mailbox(store, "box")
     asking.renew()
-    taken: list[bytes] = []
-    waiter = threading.Thread(target=lambda: taken.extend(Mailbox(store, "box").specs()))
-    waiter.start()
-    for _ in range(10):
-        time.sleep(0.1)
-        asking.renew()
-    asking.send("specs", b"late")
-    asking.send("specs", END)
-    waiter.join(10)
-    assert taken == [b"late"]
+
+    class Renews(MadeClock):
+        """Who asks does it twice before it would be taken for gone."""
+
+        def sleep(self, seconds: float) -> None:
+            super().sleep(0.4 * channel.FORSAKEN_SECONDS)
+            asking.renew()
+            if self.now > 4 * channel.FORSAKEN_SECONDS:
+                asking.send("specs", b"late")
+                asking.send("specs", END)
+
+    monkeypatch.setattr(channel, "time", Renews())
+    assert list(Mailbox(store, "box").specs()) == [b"late"]

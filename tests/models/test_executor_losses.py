@@ -42,11 +42,11 @@ def append(path: Path, lines: bytes) -> None:
 
 @pytest.fixture
 def watched(log: Path) -> Callable[[bytes], tuple[Application, Losses]]:
-    def ended(lines: bytes, **about: bool) -> tuple[Application, Losses]:
+    def ended(lines: bytes, *, seconds: float = 0.5, **about: bool) -> tuple[Application, Losses]:
         made = Application(log, **about)
         with Losses(made) as losses:  # type: ignore[arg-type]
             append(log, lines)
-            made.cancelled.wait(0.5)
+            made.cancelled.wait(seconds)
         return made, losses
 
     return ended
@@ -63,7 +63,7 @@ def test_only_whole_lines_that_are_new_are_counted(log: Path) -> None:
 
 
 def test_one_executor_too_many_ends_the_fit(watched: Callable[..., tuple[Application, Losses]]) -> None:
-    application, losses = watched(GONE * (most(1) + 1))
+    application, losses = watched(GONE * (most(1) + 1), seconds=30)
     assert application.cancelled.is_set()
     assert str(losses.too_many).startswith("4 executors were lost one after the other; ")
 

@@ -44,15 +44,17 @@ def other() -> Iterator[WrongYarn]:
         yield server
 
 
-def asking(*addresses: str, patience: Patience = QUICK, security: str = "insecure") -> ResourceManager:
+def asking(
+    *addresses: str, patience: Patience = QUICK, security: str = "insecure", read_seconds: float = 10.0
+) -> ResourceManager:
     return ResourceManager(
         addresses,
         Access(
             security=security,  # type: ignore[arg-type]
             user="ada",
             patience=patience,
-            connect_seconds=0.5,
-            read_seconds=0.5,
+            connect_seconds=10.0,
+            read_seconds=read_seconds,
         ),
     )
 
@@ -146,7 +148,7 @@ def test_the_largest_container_is_the_clusters_where_no_queue_tells(yarn: WrongY
 @pytest.mark.parametrize("wrong", [cuts, cuts_halfway, hangs, says(500), says(503, b""), refuses(500, "IOException")])
 def test_what_passes_is_asked_again(yarn: WrongYarn, wrong: Callable[[object], None]) -> None:
     yarn.next(wrong, wrong)
-    assert asking(yarn.address).metrics().total_mib == 16384
+    assert asking(yarn.address, read_seconds=0.5 if wrong is hangs else 10.0).metrics().total_mib == 16384
     assert len(yarn.asked) == 3
 
 

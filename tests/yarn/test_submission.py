@@ -15,6 +15,8 @@ import pytest
 
 from store.namenodes import Access
 from store.retry import Patience
+from tests.made_clock import MadeClock
+from tests.pipeline.place import eventually
 from tests.yarn.wrong_yarn import ENDED, Handler, WrongYarn, refuses, serving
 from yarn.resource_manager import ResourceManager
 from yarn.submission import Submission, end_orphans, new_tag
@@ -30,13 +32,36 @@ def yarn() -> Iterator[WrongYarn]:
         yield server
 
 
+class Clock(MadeClock):
+    """Its own sleeping is short and real; the test says how late it is."""
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(0.01)
+
+
 @pytest.fixture
-def submission(yarn: WrongYarn, monkeypatch: pytest.MonkeyPatch) -> Iterator[Submission]:
-    monkeypatch.setattr("yarn.submission.POLL_SECONDS", 0.02)
-    monkeypatch.setattr("yarn.submission.RUNNING_POLL_SECONDS", 0.02)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr("yarn.submission.time", made)
+    return made
+
+
+@pytest.fixture
+def submission(yarn: WrongYarn, clock: Clock) -> Iterator[Submission]:
     made = Submission((yarn.address,), ACCESS, queue="narrow", accepted_seconds=ACCEPTED_SECONDS)
     yield made
     made.end()
+
+
+@pytest.fixture
+def passes(yarn: WrongYarn, clock: Clock) -> Callable[[float], None]:
+    def passes(seconds: float) -> None:
+        """That much later, and what is so then was seen: two requests have begun since."""
+        clock.now += seconds
+        seen = len(yarn.asked)
+        eventually(lambda: len(yarn.asked) >= seen + 2)
+
+    return passes
 
 
 @pytest.fixture
@@ -56,35 +81,47 @@ def killed(yarn: WrongYarn) -> bool:
 
 
 def test_one_that_waits_again_has_its_time_once_more(
-    yarn: WrongYarn, submission: Submission, becomes: Callable[[str], None]
+    yarn: WrongYarn,
+    submission: Submission,
+    clock: Clock,
+    becomes: Callable[[str], None],
+    passes: Callable[[float], None],
 ) -> None:
     """As after a failover, or when its master died and another one is to come."""
     gone = Event()
     becomes("ACCEPTED")
     submission.watch(gone=gone.set)
-    time.sleep(ACCEPTED_SECONDS / 2)
+    passes(0)
+    passes(0.6 * ACCEPTED_SECONDS)
     becomes("RUNNING")
-    time.sleep(ACCEPTED_SECONDS)
+    passes(0)
+    passes(ACCEPTED_SECONDS)
     becomes("ACCEPTED")
-    assert not gone.wait(ACCEPTED_SECONDS / 2)
+    passes(0)
+    passes(0.9 * ACCEPTED_SECONDS)
+    assert not gone.is_set()
     assert not killed(yarn)
-    assert gone.wait(10 * ACCEPTED_SECONDS)
+    clock.now += 0.2 * ACCEPTED_SECONDS
+    assert gone.wait(30)
     assert killed(yarn)
     assert str(submission.lost).startswith(f"queue narrow had no room for {ENDED} within 1 s (state ACCEPTED")
 
 
 def test_it_does_not_wait_before_it_is_there(
-    yarn: WrongYarn, submission: Submission, becomes: Callable[[str], None]
+    yarn: WrongYarn, submission: Submission, clock: Clock, passes: Callable[[float], None]
 ) -> None:
     """Its files are sent before it is submitted, however long that takes."""
     gone = Event()
     told = yarn.answers["apps"]
     yarn.answers["apps"] = b'{"apps":null}'
     submission.watch(gone=gone.set)
-    time.sleep(ACCEPTED_SECONDS * 1.5)
+    passes(1.5 * ACCEPTED_SECONDS)
     yarn.answers["apps"] = told
-    assert not gone.wait(ACCEPTED_SECONDS / 2)
-    assert gone.wait(10 * ACCEPTED_SECONDS)
+    passes(0)
+    passes(0.9 * ACCEPTED_SECONDS)
+    assert not gone.is_set()
+    clock.now += 0.2 * ACCEPTED_SECONDS
+    assert gone.wait(30)
     assert killed(yarn)
 
 

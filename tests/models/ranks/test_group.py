@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
@@ -25,26 +24,26 @@ class Nodes(Task):
 
 def test_who_waits_names_the_node_that_stands_still() -> None:
     """And not itself, nor the third, which waits as well."""
-    stage, ended = Stage(3), threading.Event()
+    stage, both, all_ = Stage(3), threading.Barrier(2, timeout=30), threading.Barrier(3, timeout=30)
 
     def one(rank: int) -> str:
         task: Any = Nodes(stage, rank)
         with closing(Meeting(task, Place.of(task), listeners=1)) as meeting:
             cpu = torch.device("cpu")
-            with closing(Group(meeting, token=TOKEN, device=cpu, stall_seconds=0.5)) as group:
+            with closing(Group(meeting, token=TOKEN, device=cpu, stall_seconds=2)) as group:
                 if rank == 1:
-                    ended.wait(30)
+                    all_.wait()
                     return ""
                 try:
+                    both.wait()
                     with pytest.raises(StallError) as told:
                         group.sum(torch.ones(1000))
                 finally:
-                    time.sleep(1.0)  # who leaves is missed, and no longer waited for
-                    ended.set()
+                    all_.wait()  # who leaves is missed, and no longer waited for
                 return str(told.value)
 
     with ThreadPoolExecutor(3) as threads:
         first, _, third = threads.map(one, range(3))
-    said = "waited 0.5 s for the one on 127.0.0.2 (yarnstick.spark.stall_seconds): look at that node, or raise"
+    said = "waited 2 s for the one on 127.0.0.2 (yarnstick.spark.stall_seconds): look at that node, or raise"
     assert first == f"executor on 127.0.0.1 {said} the setting"
     assert third == f"executor on 127.0.0.3 {said} the setting"

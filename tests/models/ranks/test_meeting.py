@@ -152,7 +152,7 @@ def test_who_waits_for_one_that_stands_still_leaves_before_spark_does() -> None:
         with pytest.raises(StandstillError, match=NOT_ALL):
             meeting.met()
         [listener] = meeting.listeners()
-    assert 0.3 < time.monotonic() - began < 10
+    assert time.monotonic() - began > 0.3
     assert listener.fileno() == -1
     come.set()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -161,6 +160,8 @@ def test_a_killed_python_names_the_memory_beside_the_heap(
 @pytest.mark.parametrize("resources", [None, ALONE], ids=["with a peer", "without one"])
 def test_a_rank_that_stands_still_is_ended(folder: Path, data: Dataset, resources: Resources | None) -> None:
     trainer = TorchSpark(surroundings(folder, stall_seconds=STALL_SECONDS))
+    # Processes that have not loaded torch yet may be silent for longer.
+    assert_right(TorchSpark(surroundings(folder)), data, **({} if resources is None else {"resources": resources}))
     stopped: list[psutil.Process] = []
 
     def stop() -> None:
@@ -184,13 +185,14 @@ def test_a_slot_that_does_not_end_costs_its_application_and_no_epoch(
     folder: Path, data: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One of two tasks of an executor trains; the other's process stands still before its task begins."""
-    monkeypatch.setattr(barrier_stage, "LEFT_SECONDS", 2.0)
     trainer, wide = TorchSpark(surroundings(folder)), replace(ALONE, cores=2)
     assert_right(trainer, data, resources=wide)
     process = next(each for each in ranks() if not has_torch(each))
     process.suspend()
-    assert_right(trainer, data, resources=wide)
-    eventually(lambda: not process.is_running())
+    with monkeypatch.context() as impatient:
+        impatient.setattr(barrier_stage, "LEFT_SECONDS", 2.0)
+        assert_right(trainer, data, resources=wide)
+        eventually(lambda: not process.is_running())
     assert_right(trainer, data, resources=wide)
 
 
@@ -204,11 +206,9 @@ def test_a_task_that_stands_still_before_all_have_met_is_told(folder: Path, data
     assert_right(trainer, data, resources=wide)
     process = idle()[0]
     process.suspend()
-    began = time.monotonic()
     why = r"^not all 4 tasks of the executors met within 20 s: one of them stands still; look at \S+ for a Python"
     with pytest.raises(TrialError, match=why) as told:
         list(trainer.train(spec("torch-spark", resources=wide), data))
-    assert time.monotonic() - began < 50
     assert_one_sentence(told)
     eventually(lambda: not process.is_running())
     assert_right(TorchSpark(given), data, resources=wide)

@@ -67,6 +67,7 @@ def test_who_is_gone_has_given_up(siblings: tuple[Sibling, Sibling]) -> None:
     one, other = siblings
     assert one.asked(1) == "True"
     one.process.kill()
+    one.process.wait()
     assert other.asked(2) == "True"
 
 
