@@ -7,7 +7,7 @@ class MadeClock:
     """To stand in for the module `time` where one is waited by."""
 
     def __init__(self) -> None:
-        self.now = 1000.0
+        self.now = self.began = 1000.0
 
     def monotonic(self) -> float:
         return self.now
