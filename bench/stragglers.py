@@ -22,7 +22,7 @@ from models.spec import TrialSpec
 ROUNDS, EPOCHS = 3, 5
 FRACTION, BATCH, RATE = 0.5, 256, 0.1
 STALENESS = (0, 4, 64)
-SLOW = {"stopped": 0.01, "running": 0.01}  # seconds of each turn: half the speed
+SLOW = {"stopped": 0.001, "running": 0.001}  # seconds of each turn, of which a batch has several: half the speed
 PAUSES = {"stopped": 0.1, "running": 0.1}  # one after another: each stands still a quarter of the time
 
 
